@@ -1,0 +1,24 @@
+"""Tables, their constraints, and what a row knows about itself."""
+
+from accounts.models.audit import AuditEntry
+from accounts.models.idempotency import IdempotentAnswer
+from accounts.models.keys import ApiKey
+from accounts.models.quotas import LedgerEntry, MemberQuota, Plan, TeamQuota, UsageCounter
+from accounts.models.teams import Invitation, Membership, Role, Team
+from accounts.models.users import User
+
+__all__ = [
+    "ApiKey",
+    "AuditEntry",
+    "IdempotentAnswer",
+    "Invitation",
+    "LedgerEntry",
+    "MemberQuota",
+    "Membership",
+    "Plan",
+    "Role",
+    "Team",
+    "TeamQuota",
+    "UsageCounter",
+    "User",
+]

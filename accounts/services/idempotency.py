@@ -1,0 +1,73 @@
+"""`Idempotency-Key`: the same key and payload get the saved answer, and the work is done once.
+
+The key's row is inserted first, in the transaction that does the work: a second request with the key waits on the
+unique index until the first has ended, and a process killed between the two leaves neither.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.actors import Actor
+from accounts.errors import InvalidInput, Unprocessable
+from accounts.ids import new_id
+from accounts.models import IdempotentAnswer
+
+#: Longer than the 24 hours that are promised.
+KEEP = timedelta(hours=48)
+
+
+def once(
+    *, actor: Actor, key: str | None, payload: Any, work: Callable[[], tuple[int, dict[str, Any]]]
+) -> tuple[int, dict[str, Any], bool]:
+    """`(status, body, replayed)` of `work`, which runs in a transaction and at most once for `key`.
+
+    Errors of `work` are not kept: the caller may mend the request and use the key again. Raises InvalidInput for a
+    key of more than 255 characters and Unprocessable for a key that came with another payload before.
+    """
+    if not key:
+        with transaction.atomic():
+            return *work(), False
+    if len(key) > 255:
+        raise InvalidInput(
+            _("An Idempotency-Key has at most 255 characters."),
+            code="idempotency_key_too_long",
+            param="Idempotency-Key",
+        )
+    fingerprint = hashlib.sha256(json.dumps(payload, sort_keys=True, default=str).encode()).digest()
+    with transaction.atomic():
+        identifier = new_id()
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                INSERT INTO accounts_idempotentanswer (id, team_id, key, fingerprint, status, body, created_at)
+                VALUES (%s, %s, %s, %s, 0, '{}', now()) ON CONFLICT DO NOTHING
+                """,
+                [identifier, actor.team.id, key, fingerprint],
+            )
+            first = cursor.rowcount == 1
+        if not first:
+            saved = IdempotentAnswer.objects.get(team=actor.team, key=key)
+            if bytes(saved.fingerprint) != fingerprint:
+                raise Unprocessable(
+                    _("This Idempotency-Key was used with another request. Use a new key."),
+                    code="idempotency_key_reused",
+                    param="Idempotency-Key",
+                )
+            return saved.status, saved.body, True
+        status, body = work()
+        IdempotentAnswer.objects.filter(id=identifier).update(status=status, body=body)
+        return status, body, False
+
+
+def forget_old() -> int:
+    """Delete answers older than KEEP; how many."""
+    return IdempotentAnswer.objects.filter(created_at__lt=timezone.now() - KEEP).delete()[0]

@@ -1,0 +1,161 @@
+"""API keys: made, found, revoked."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import string
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts import permissions
+from accounts.actors import Actor
+from accounts.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from accounts.models import ApiKey, Membership
+from accounts.services import audit
+
+_ALPHABET = string.ascii_letters + string.digits
+#: `last_used_at` is written at most this often for a key, so that reading stays reading.
+_TOUCH_EVERY = timedelta(minutes=1)
+
+
+def create(
+    *,
+    actor: Actor,
+    name: str,
+    scopes: Sequence[str] | None = None,
+    expires_at: datetime | None = None,
+    characters_per_month: int | None = None,
+    allowed_ips: Sequence[str] = (),
+) -> tuple[ApiKey, str]:
+    """A new key for the actor, and its secret, which is never to be had again.
+
+    Raises InvalidInput for an unknown scope, a past expiry or an address that is none, and NotAllowed for a scope
+    beyond the actor's own.
+    """
+    actor.require(permissions.KEYS_WRITE)
+    name = name.strip()
+    if not name or len(name) > 100:
+        raise InvalidInput(_("Give the key a name of 1 to 100 characters."), code="name_invalid", param="name")
+    chosen = list(
+        dict.fromkeys(scopes if scopes is not None else set(permissions.DEFAULT_SCOPES) & actor.permissions)
+    )
+    for scope in chosen:
+        if scope not in permissions.SCOPES:
+            raise InvalidInput(
+                _("“%(scope)s” is not a scope. There are: %(all)s.")
+                % {"scope": scope, "all": ", ".join(permissions.SCOPES)},
+                code="scope_unknown",
+                param="scopes",
+            )
+        if not actor.can(scope):
+            raise NotAllowed(
+                _("You cannot give a key the scope “%(scope)s”, which you do not have.") % {"scope": scope},
+                param="scopes",
+            )
+    if not chosen:
+        raise InvalidInput(_("Choose at least one scope."), code="scope_missing", param="scopes")
+    if expires_at and expires_at <= timezone.now():
+        raise InvalidInput(
+            _("The expiry lies in the past. Choose a later day."), code="expiry_past", param="expires_at"
+        )
+    for address in allowed_ips:
+        try:
+            ipaddress.ip_address(address)
+        except ValueError:
+            raise InvalidInput(
+                _("“%(address)s” is not an IP address.") % {"address": address},
+                code="address_invalid",
+                param="allowed_ips",
+            ) from None
+    prefix = "".join(secrets.choice(_ALPHABET) for _i in range(10))
+    secret = "".join(secrets.choice(_ALPHABET) for _i in range(40))
+    pepper_id = list(settings.API_KEY_PEPPERS)[-1]
+    with transaction.atomic():
+        key = ApiKey.objects.create(
+            team=actor.team,
+            user=actor.user,
+            name=name,
+            prefix=prefix,
+            digest=_digest(secret, pepper_id),
+            pepper_id=pepper_id,
+            scopes=sorted(chosen),
+            allowed_ips=list(allowed_ips),
+            characters_per_month=characters_per_month,
+            expires_at=expires_at,
+        )
+        audit.record("key.created", actor=actor, target=key, name=name, scopes=key.scopes)
+    return key, f"chorus_{prefix}_{secret}"
+
+
+def revoke(*, actor: Actor, key_id: object) -> ApiKey:
+    """End a key at once: one's own, or anybody's in the team for who may manage members. NotFound otherwise."""
+    actor.require(permissions.KEYS_WRITE)
+    with transaction.atomic():
+        key = visible(actor).select_for_update().filter(id=key_id).first()
+        if key is None:
+            raise NotFound
+        if key.revoked_at is None:
+            key.revoked_at = timezone.now()
+            key.save(update_fields=["revoked_at"])
+            audit.record("key.revoked", actor=actor, target=key, name=key.name)
+    return key
+
+
+def visible(actor: Actor):  # type: ignore[no-untyped-def]  # a QuerySet, whose type depends on django-stubs
+    """The keys that the actor may see: the whole team's for who manages members, else their own."""
+    keys = ApiKey.objects.filter(team=actor.team).order_by("-created_at")
+    return keys if actor.can(permissions.MEMBERS_WRITE) else keys.filter(user=actor.user)
+
+
+def authenticate(token: str, *, ip: str) -> Actor:
+    """The actor behind a key; NotAuthenticated (401) or NotAllowed (403) with the reason."""
+    parts = token.strip().split("_")
+    key = None
+    if len(parts) == 3 and parts[0] == "chorus":
+        key = (
+            ApiKey.objects.select_related("team__plan", "team__quota", "user").filter(prefix=parts[1]).first()
+        )
+    if key is None or key.pepper_id not in settings.API_KEY_PEPPERS:
+        raise NotAuthenticated
+    if not hmac.compare_digest(bytes(key.digest), _digest(parts[2], key.pepper_id)):
+        raise NotAuthenticated
+    if key.revoked_at is not None:
+        raise NotAuthenticated(_("This API key was revoked. Create a new one."), code="api_key_revoked")
+    if not key.is_usable:
+        raise NotAuthenticated(_("This API key has expired. Create a new one."), code="api_key_expired")
+    membership = (
+        Membership.objects.select_related("quota").filter(team=key.team_id, user=key.user_id).first()
+    )
+    if membership is None or not key.user.is_active:
+        raise NotAuthenticated(
+            _("The person whose API key this is no longer belongs to the team."), code="api_key_orphaned"
+        )
+    if key.team.suspended_at is not None:
+        raise NotAllowed(_("This team is suspended. Ask your operator."), code="team_suspended")
+    if key.allowed_ips and ip not in key.allowed_ips:
+        raise NotAllowed(_("This API key may not be used from your address."), code="address_not_allowed")
+    membership.team = key.team
+    membership.user = key.user
+    _touch(key)
+    return Actor(membership, key)
+
+
+def _touch(key: ApiKey) -> None:
+    now = timezone.now()
+    if key.last_used_at is None or now - key.last_used_at > _TOUCH_EVERY:
+        ApiKey.objects.filter(
+            Q(last_used_at__isnull=True) | Q(last_used_at__lt=now - _TOUCH_EVERY), pk=key.pk
+        ).update(last_used_at=now)
+
+
+def _digest(secret: str, pepper_id: str) -> bytes:
+    return hmac.new(settings.API_KEY_PEPPERS[pepper_id], secret.encode(), hashlib.sha256).digest()

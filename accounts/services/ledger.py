@@ -1,0 +1,147 @@
+"""Quota: reserve at submission, settle at success, release at failure or cancellation.
+
+The counters and the ledger change together, in the caller's transaction. Each step happens once for a request,
+however often it is called: the ledger's unique constraints decide.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.actors import Actor
+from accounts.errors import LimitReached
+from accounts.ids import new_id
+from accounts.models import LedgerEntry, UsageCounter
+from accounts.services import limits
+
+# One statement makes the month's counter when it is missing and takes the characters only when they fit, so that no
+# number of simultaneous requests passes the limit. No row back: it does not fit.
+_RESERVE = """
+INSERT INTO accounts_usagecounter AS counter
+    (id, team_id, user_id, api_key_id, period_start, allowance, used, reserved)
+SELECT %(id)s, %(team)s, %(user)s, %(key)s, %(period)s, %(limit)s, 0, %(n)s
+WHERE %(limit)s::bigint IS NULL OR %(n)s <= %(limit)s
+ON CONFLICT (team_id, user_id, api_key_id, period_start) DO UPDATE
+    SET reserved = counter.reserved + %(n)s, allowance = %(limit)s
+    WHERE %(limit)s::bigint IS NULL OR counter.used + counter.reserved + %(n)s <= %(limit)s
+RETURNING reserved
+"""
+
+
+def reserve(*, actor: Actor, request_id: UUID, characters: int) -> None:
+    """Set `characters` aside for a request on every counter that holds for `actor`: team, person, key.
+
+    Raises LimitReached (`quota_exceeded`) with what remains; the caller's transaction is rolled back by it.
+    """
+    period = limits.period(actor.team)
+    # Always in this order, so that two requests cannot wait for each other.
+    subjects: list[tuple[UUID | None, UUID | None, int | None]] = [
+        (None, None, limits.of_team(actor.team).characters_per_month),
+        (actor.user.id, None, limits.of_member(actor.membership).characters_per_month),
+    ]
+    if actor.api_key:
+        subjects.append((None, actor.api_key.id, actor.api_key.characters_per_month))
+    with transaction.atomic(), connection.cursor() as cursor:
+        for user, key, limit in subjects:
+            cursor.execute(
+                _RESERVE,
+                {
+                    "id": new_id(),
+                    "team": actor.team.id,
+                    "user": user,
+                    "key": key,
+                    "period": period.key,
+                    "limit": limit,
+                    "n": characters,
+                },
+            )
+            if cursor.fetchone() is None:
+                raise _exceeded(actor, characters)
+        LedgerEntry.objects.create(
+            kind=LedgerEntry.Kind.RESERVE,
+            team_id=actor.team.id,
+            user_id=actor.user.id,
+            api_key_id=actor.api_key.id if actor.api_key else None,
+            request_id=request_id,
+            characters=characters,
+            period_start=period.key,
+        )
+
+
+def _exceeded(actor: Actor, required: int) -> LimitReached:
+    now = limits.standing(actor)
+    return LimitReached(
+        _(
+            "The quota does not cover this: %(remaining)d characters remain, %(required)d are required. "
+            "It resets on %(reset)s."
+        )
+        % {
+            "remaining": now.remaining,
+            "required": required,
+            "reset": now.period.end.isoformat(),
+        },
+        code="quota_exceeded",
+        retry_after=max(1, int((now.period.end - timezone.now()).total_seconds())),
+        characters_remaining=now.remaining,
+        characters_required=required,
+        resets_at=now.period.end.isoformat(),
+    )
+
+
+def settle(request_id: UUID) -> bool:
+    """Turn a reservation into use; False when it was closed before."""
+    return _close(request_id, LedgerEntry.Kind.SETTLE)
+
+
+def release(request_id: UUID) -> bool:
+    """Give a reservation back; False when it was closed before."""
+    return _close(request_id, LedgerEntry.Kind.RELEASE)
+
+
+def _close(request_id: UUID, kind: LedgerEntry.Kind) -> bool:
+    with transaction.atomic():
+        reservation = LedgerEntry.objects.get(request_id=request_id, kind=LedgerEntry.Kind.RESERVE)
+        # `ignore_conflicts` leaves no trace of whether a row was written, and an error would end the transaction.
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                INSERT INTO accounts_ledgerentry
+                    (id, kind, team_id, user_id, api_key_id, request_id, characters, period_start, created_at)
+                VALUES (%s, %s, %s, %s, %s, %s, %s, %s, now())
+                ON CONFLICT DO NOTHING
+                """,
+                [
+                    new_id(),
+                    kind,
+                    reservation.team_id,
+                    reservation.user_id,
+                    reservation.api_key_id,
+                    request_id,
+                    reservation.characters,
+                    reservation.period_start,
+                ],
+            )
+            if cursor.rowcount == 0:
+                return False
+        # The month of the reservation, though another may have begun since.
+        _move(reservation, None, None, kind)
+        _move(reservation, reservation.user_id, None, kind)
+        if reservation.api_key_id:
+            _move(reservation, None, reservation.api_key_id, kind)
+        return True
+
+
+def _move(reservation: LedgerEntry, user: UUID | None, key: UUID | None, kind: LedgerEntry.Kind) -> None:
+    changes = {"reserved": F("reserved") - reservation.characters}
+    if kind == LedgerEntry.Kind.SETTLE:
+        changes["used"] = F("used") + reservation.characters
+    period: date = reservation.period_start
+    UsageCounter.objects.filter(
+        team=reservation.team_id, user=user, api_key=key, period_start=period
+    ).update(**changes)

@@ -1,0 +1,150 @@
+"""Which limits hold for somebody right now: the plan, the team's overrides, the person's, the key's."""
+
+from __future__ import annotations
+
+import calendar
+import zoneinfo
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.actors import Actor
+from accounts.errors import InvalidInput
+from accounts.models import Membership, Team, UsageCounter
+from accounts.models.quotas import Override
+
+FIELDS = (
+    "characters_per_month",
+    "concurrent_requests",
+    "queued_requests",
+    "requests_per_minute",
+    "characters_per_request",
+    "stored_voices",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """None: nothing of its own, the level above decides."""
+
+    characters_per_month: int | None
+    concurrent_requests: int | None
+    queued_requests: int | None
+    requests_per_minute: int | None
+    characters_per_request: int | None
+    stored_voices: int | None
+
+
+def of_team(team: Team) -> Limits:
+    """The plan's limits with the team's overrides; none of them is None."""
+    override = _override(team)
+    values = {}
+    for name in FIELDS:
+        own = getattr(override, name, None)
+        values[name] = getattr(team.plan, name) if own is None else own
+    return Limits(**values)
+
+
+def of_member(membership: Membership) -> Limits:
+    """A person's own limits."""
+    override = _override(membership)
+    return Limits(**{name: getattr(override, name, None) for name in FIELDS})
+
+
+def _override(owner: Team | Membership) -> Override | None:
+    try:
+        return owner.quota
+    except ObjectDoesNotExist:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A calendar month in a team's time zone; `end` is the first moment after it."""
+
+    key: date
+    start: datetime
+    end: datetime
+
+
+def period(team: Team, at: datetime | None = None) -> Period:
+    """The month that `at` (now) falls into for `team`."""
+    zone = zoneinfo.ZoneInfo(team.time_zone)
+    first = (at or timezone.now()).astimezone(zone).date().replace(day=1)
+    following = first + timedelta(days=calendar.monthrange(first.year, first.month)[1])
+    midnight = time.min
+    return Period(
+        first, datetime.combine(first, midnight, zone), datetime.combine(following, midnight, zone)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Characters of a month: what may be used, what is used, what is reserved; all integers."""
+
+    limit: int
+    used: int
+    reserved: int
+    period: Period
+
+    @property
+    def remaining(self) -> int:
+        """What can still be reserved; never below zero."""
+        return max(0, self.limit - self.used - self.reserved)
+
+
+def standing(actor: Actor) -> Standing:
+    """The tightest of the actor's counters (team, person, key): what they can really still use."""
+    now = period(actor.team)
+    limits: dict[tuple[object, object], int | None] = {
+        (None, None): of_team(actor.team).characters_per_month,
+        (actor.user.id, None): of_member(actor.membership).characters_per_month,
+    }
+    if actor.api_key:
+        limits[None, actor.api_key.id] = actor.api_key.characters_per_month
+    mine = Q(user=None, api_key=None) | Q(user=actor.user)
+    if actor.api_key:
+        mine |= Q(api_key=actor.api_key)
+    counters = {
+        (counter.user_id, counter.api_key_id): counter
+        for counter in UsageCounter.objects.filter(mine, team=actor.team, period_start=now.key)
+    }
+    candidates = [
+        Standing(
+            limit,
+            counters[key].used if key in counters else 0,
+            counters[key].reserved if key in counters else 0,
+            now,
+        )
+        for key, limit in limits.items()
+        if limit is not None
+    ]
+    return min(candidates, key=lambda candidate: candidate.remaining)
+
+
+def check_length(actor: Actor, characters: int, *, param: str) -> None:
+    """InvalidInput when a text is longer than team or person may send in one request."""
+    allowed = min(
+        limit
+        for limit in (
+            of_team(actor.team).characters_per_request,
+            of_member(actor.membership).characters_per_request,
+        )
+        if limit is not None
+    )
+    if characters > allowed:
+        raise InvalidInput(
+            _(
+                "The text has %(characters)d characters; one request may have %(allowed)d. "
+                "Split it into several requests."
+            )
+            % {"characters": characters, "allowed": allowed},
+            code="text_too_long",
+            param=param,
+            characters=characters,
+            characters_limit=allowed,
+        )

@@ -1,0 +1,111 @@
+"""What templates need beyond Django's own tags: icons, voice tones, durations."""
+
+from __future__ import annotations
+
+import hashlib
+
+from django import template
+from django.forms import BoundField
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
+
+register = template.Library()
+
+#: Tones defined in `speech.css` (`.tone-0` …).
+TONES = 8
+
+
+@register.simple_tag
+def icon(name: str, classes: str = "") -> SafeString:
+    """The icon `name` of the sprite, hidden from screen readers: a word always stands beside it or in its button."""
+    return format_html(
+        '<svg class="icon icon-{} {}" aria-hidden="true" focusable="false"><use href="{}#{}"></use></svg>',
+        name,
+        classes,
+        static("chorus/icons.svg"),
+        name,
+    )
+
+
+@register.filter
+def words(value: str) -> list[str]:
+    """A list of words, to loop over in a template."""
+    return value.split()
+
+
+@register.filter
+def tone(value: object) -> str:
+    """The class of the colour that belongs to an id, always the same one."""
+    return f"tone-{hashlib.sha256(str(value).encode()).digest()[0] % TONES}"
+
+
+@register.filter
+def initials(value: object) -> str:
+    """One letter of a Chinese name, up to two of a Latin one, for an avatar."""
+    words = str(value).replace("@", " ").replace(".", " ").split()
+    if not words:
+        return "?"
+    first = words[0][0].upper()
+    if len(words) == 1 or not first.isascii():
+        return first
+    return first + words[1][0].upper()
+
+
+@register.filter
+def clock(seconds: float | None) -> str:
+    """Seconds as 0:07, 3:20 or 1:02:03."""
+    if seconds is None:
+        return ""
+    whole = max(0, round(float(seconds)))
+    hours, rest = divmod(whole, 3600)
+    minutes, rest = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@register.filter
+def about(seconds: float | None) -> str:
+    """A wait in words, as rough as the estimate is: “a few seconds”, “about 40 seconds”, “about 3 minutes”."""
+    if seconds is None:
+        return ""
+    if seconds < 5:
+        return _("a few seconds")
+    if seconds < 100:
+        rounded = max(5, round(seconds / 5) * 5)
+        return ngettext("about %(n)d second", "about %(n)d seconds", rounded) % {"n": rounded}
+    if seconds < 5400:
+        minutes = round(seconds / 60)
+        return ngettext("about %(n)d minute", "about %(n)d minutes", minutes) % {"n": minutes}
+    hours = round(seconds / 3600)
+    return ngettext("about %(n)d hour", "about %(n)d hours", hours) % {"n": hours}
+
+
+@register.filter
+def short_number(value: int | None) -> str:
+    """1234 as 1,234, 48213 as 48K (4.8万 in Chinese), 1250000 as 1.3M (125万): for where there is little room."""
+    if value is None:
+        return ""
+    if value < 10_000:
+        return f"{value:,}"
+    step = int(pgettext("thousands or ten thousands: 1000 or 10000", "1000"))
+    if step == 10_000:
+        return _trim(value / 10_000) + "万" if value < 100_000_000 else _trim(value / 100_000_000) + "亿"
+    return _trim(value / 1_000) + "K" if value < 1_000_000 else _trim(value / 1_000_000) + "M"
+
+
+def _trim(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0") if value < 100 else f"{value:,.0f}"
+
+
+@register.filter
+def number(value: int | None) -> str:
+    """An integer with separators of thousands."""
+    return "" if value is None else f"{value:,}"
+
+
+@register.inclusion_tag("parts/field.html")
+def field(bound: BoundField, optional: bool = False) -> dict[str, object]:
+    """A labelled form field with its help and its errors."""
+    return {"field": bound, "optional": optional}

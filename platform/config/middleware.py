@@ -1,0 +1,55 @@
+"""Middleware that concerns every request."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from config import logs
+
+_ACCEPTED = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+
+
+class RequestId:
+    """Give every request an id (the caller's own, when it is harmless), in the answer and in the logs."""
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+        if iscoroutinefunction(get_response):
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if iscoroutinefunction(self):
+            return self.answer_later(request)
+        token = logs.request_id.set(self._identify(request))
+        try:
+            response = self.get_response(request)
+            response.headers["x-request-id"] = request.request_id  # type: ignore[attr-defined]
+            return response
+        finally:
+            logs.request_id.reset(token)
+
+    async def answer_later(self, request: HttpRequest) -> HttpResponse:
+        """The same under ASGI."""
+        token = logs.request_id.set(self._identify(request))
+        try:
+            response = await self.get_response(request)  # type: ignore[misc]
+            response.headers["x-request-id"] = request.request_id  # type: ignore[attr-defined]
+            return response
+        finally:
+            logs.request_id.reset(token)
+
+    @staticmethod
+    def _identify(request: HttpRequest) -> str:
+        given = request.headers.get("x-request-id", "")
+        identifier = given if _ACCEPTED.fullmatch(given) else uuid.uuid4().hex
+        request.request_id = identifier  # type: ignore[attr-defined]
+        return identifier

@@ -1,0 +1,216 @@
+"""All settings; what differs between installations comes from the environment (`config.env`)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from csp.constants import NONE, SELF
+from django.utils.translation import gettext_lazy as _
+
+from config import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+
+# --- What must be set -------------------------------------------------------------------------------------------
+SECRET_KEY = env.text("CHORUS_SECRET_KEY")
+API_KEY_PEPPERS = env.peppers("CHORUS_PEPPERS")
+
+# --- The service ------------------------------------------------------------------------------------------------
+CHORUS_ENGINE = env.text("CHORUS_ENGINE", "kokoro")
+CHORUS_BASE_URL = env.text("CHORUS_BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+CHORUS_MODELS_DIR = Path(env.text("CHORUS_MODELS_DIR", str(Path(sys.prefix) / "share" / "chorus")))
+#: The words of users appear in logs only when an operator asks for it.
+CHORUS_LOG_TEXT = env.boolean("CHORUS_LOG_TEXT")
+#: A worker renews its hold on a request every third of this; one that dies with its machine delays it by as much.
+CHORUS_LEASE_SECONDS = env.integer("CHORUS_LEASE_SECONDS", 20)
+CHORUS_SWEEP_SECONDS = env.integer("CHORUS_SWEEP_SECONDS", 2)
+CHORUS_WORKER_MAX_REQUESTS = env.integer("CHORUS_WORKER_MAX_REQUESTS", 0)
+CHORUS_WORKER_MAX_RSS_MB = env.integer("CHORUS_WORKER_MAX_RSS_MB", 0)
+CHORUS_MAX_UPLOAD_MB = env.integer("CHORUS_MAX_UPLOAD_MB", 50)
+
+DEBUG = env.boolean("CHORUS_DEBUG")
+ALLOWED_HOSTS = env.words("CHORUS_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("CHORUS_TRUSTED_ORIGINS", CHORUS_BASE_URL)
+
+# --- Django -----------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "csp",
+    "django_htmx",
+    "django_rq",
+    "rest_framework",
+    "drf_spectacular",
+    "accounts",
+    "synthesis",
+    "gpu_worker",
+]
+
+MIDDLEWARE = [
+    "config.middleware.RequestId",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "config.errors.ErrorPages",
+]
+
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+ASGI_APPLICATION = "config.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# A pool in processes whose threads come and go (uvicorn), one connection a thread that stays (gunicorn, workers).
+DB_POOL = env.integer("CHORUS_DB_POOL", 0)
+DATABASES = {"default": env.database("DATABASE_URL")}
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+DATABASES["default"]["CONN_MAX_AGE"] = 0 if DB_POOL else None
+if DB_POOL:
+    DATABASES["default"]["OPTIONS"] |= {"pool": {"min_size": 1, "max_size": DB_POOL, "timeout": 10}}  # type: ignore[operator]
+
+REDIS_URL = env.text("REDIS_URL")
+RQ_QUEUES = {"gpu": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
+
+S3_ENDPOINT_URL = env.text("S3_ENDPOINT_URL", "")
+S3_PUBLIC_URL = env.text("S3_PUBLIC_URL", "")
+S3_ACCESS_KEY_ID = env.text("S3_ACCESS_KEY_ID", "")
+S3_SECRET_ACCESS_KEY = env.text("S3_SECRET_ACCESS_KEY", "")
+S3_BUCKET = env.text("S3_BUCKET", "chorus")
+S3_REGION = env.text("S3_REGION", "us-east-1")
+
+AUTH_USER_MODEL = "accounts.User"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "studio"
+LOGOUT_REDIRECT_URL = "sign_in"
+PASSWORD_RESET_TIMEOUT = 3600
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "templates" / "static"]
+STATIC_ROOT = Path(env.text("CHORUS_STATIC_ROOT", str(BASE_DIR / "staticfiles")))
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
+    "staticfiles": {
+        "BACKEND": (
+            "whitenoise.storage.CompressedManifestStaticFilesStorage"
+            if env.boolean("CHORUS_STATIC_MANIFEST")
+            else "django.contrib.staticfiles.storage.StaticFilesStorage"
+        )
+    },
+}
+WHITENOISE_USE_FINDERS = not env.boolean("CHORUS_STATIC_MANIFEST")
+
+# --- Mail: the console unless an SMTP server is named ------------------------------------------------------------
+EMAIL_HOST = env.text("CHORUS_EMAIL_HOST", "")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'}.EmailBackend"
+EMAIL_PORT = env.integer("CHORUS_EMAIL_PORT", 587)
+EMAIL_HOST_USER = env.text("CHORUS_EMAIL_USER", "")
+EMAIL_HOST_PASSWORD = env.text("CHORUS_EMAIL_PASSWORD", "")
+EMAIL_USE_TLS = env.boolean("CHORUS_EMAIL_TLS", default=True)
+DEFAULT_FROM_EMAIL = env.text("CHORUS_EMAIL_FROM", "chorus@localhost")
+
+# --- Security ---------------------------------------------------------------------------------------------------
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+USE_X_FORWARDED_HOST = False
+HTTPS = CHORUS_BASE_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+# Cookies ignore ports: two installations on one host must not sign each other's users out.
+_COOKIE_SUFFIX = env.text("CHORUS_INSTANCE", "")
+SESSION_COOKIE_NAME = f"chorus_session{_COOKIE_SUFFIX}"
+CSRF_COOKIE_NAME = f"chorus_csrf{_COOKIE_SUFFIX}"
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "media-src": [SELF, "blob:", *([S3_PUBLIC_URL] if S3_PUBLIC_URL else [])],
+        "connect-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+# --- REST framework ---------------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["accounts.api.permissions.HasScope"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "EXCEPTION_HANDLER": "config.errors.api_exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "UNAUTHENTICATED_USER": None,
+    "COMPACT_JSON": True,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Chorus",
+    "VERSION": "1",
+    "DESCRIPTION": "A voice service for teams: clone a voice, submit text, fetch speech.",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
+
+# --- Logs: one JSON object a line -------------------------------------------------------------------------------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"json": {"()": "config.logs.JsonFormatter"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "json"}},
+    "root": {"handlers": ["console"], "level": env.text("CHORUS_LOG_LEVEL", "INFO")},
+    "loggers": {
+        "django.server": {"handlers": ["console"], "propagate": False},
+        "botocore": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+        "rq": {"level": "WARNING"},
+    },
+}

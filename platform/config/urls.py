@@ -1,0 +1,2 @@
+"""Every address of the service."""
+urlpatterns = []

@@ -1,0 +1,50 @@
+"""The doorbell: one tiny RQ job that makes a worker look into Postgres. Losing one delays, and the sweep rings again."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+
+import django_rq
+from django.db import transaction
+from redis.exceptions import RedisError
+from rq import Queue
+
+logger = logging.getLogger(__name__)
+
+#: Named, not imported: web processes never load an engine.
+JOB = "gpu_worker.jobs.run_next"
+#: The sweep keeps this many doorbells in the queue at most; each one makes a worker look once.
+ENOUGH = 100
+
+
+@cache
+def queue() -> Queue:
+    """The one queue; kept, since a new connection per submission would cost more than the submission."""
+    return django_rq.get_queue("gpu")
+
+
+def ring() -> None:
+    """Ring once the caller's transaction is committed."""
+    transaction.on_commit(lambda: _ring(1), robust=True)
+
+
+def ring_missing(waiting: int) -> int:
+    """Ring as often as doorbells are missing for `waiting` requests; how often."""
+    try:
+        missing = min(waiting, ENOUGH) - queue().count
+    except RedisError:
+        logger.warning("Redis does not answer: workers are not rung")
+        return 0
+    return _ring(missing) if missing > 0 else 0
+
+
+def _ring(times: int) -> int:
+    # A crash of the worker is dealt with in Postgres: RQ keeps no result, and a failure only for a look at it.
+    try:
+        for _i in range(times):
+            queue().enqueue(JOB, result_ttl=0, failure_ttl=24 * 3600)
+    except RedisError:
+        logger.warning("Redis does not answer: the sweep will ring")
+        return 0
+    return times

@@ -1,0 +1,34 @@
+"""Errors of the domain; the tree's root and its HTTP statuses are in `accounts.errors`."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext_lazy as _
+
+from accounts.errors import Conflict, InvalidInput, NotFound
+
+
+class VoiceNotFound(NotFound):
+    """No such voice for this team; also another team's."""
+
+    code = "voice_not_found"
+    message = _("There is no such voice. GET /v1/voices lists the voices that you can use.")
+
+
+class UnknownVoice(InvalidInput):
+    """A submission names a voice that the team does not have."""
+
+    code = "voice_not_found"
+    message = _("There is no such voice. GET /v1/voices lists the voices that you can use.")
+
+
+class RequestNotFound(NotFound):
+    """No such request in this team."""
+
+    code = "synthesis_not_found"
+    message = _("There is no such synthesis request in your team.")
+
+
+class NotReady(Conflict):
+    """The audio of a request that has not succeeded."""
+
+    code = "not_ready"

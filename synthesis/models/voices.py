@@ -1,0 +1,122 @@
+"""Voices: the engine's presets, which every team may use, and a team's own."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Lower
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.actors import Actor
+from accounts.ids import new_id
+
+
+class VoiceQuerySet(models.QuerySet["Voice"]):
+    """Queries by what somebody may see."""
+
+    def usable(self, actor: Actor) -> Self:
+        """The presets of the engine that this installation runs, and the team's own voices."""
+        presets = Q(team=None, engine=settings.CHORUS_ENGINE)
+        return self.filter(presets | Q(team=actor.team), deleted_at=None)
+
+
+class Voice(models.Model):
+    """A voice. A preset has no team; a team's own voice has versions, of which one is current."""
+
+    class Kind(models.TextChoices):
+        """Where its sound comes from."""
+
+        PRESET = "preset", _("Preset")
+        CLONED = "cloned", _("Cloned")
+
+    class Gender(models.TextChoices):
+        """As it is heard."""
+
+        FEMALE = "female", _("Female")
+        MALE = "male", _("Male")
+        NEUTRAL = "neutral", _("Neutral")
+        UNKNOWN = "", _("Not stated")
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    team = models.ForeignKey(
+        "accounts.Team", null=True, blank=True, on_delete=models.CASCADE, related_name="voices"
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    kind = models.CharField(_("kind"), max_length=8, choices=Kind.choices)
+    name = models.CharField(_("name"), max_length=100)
+    language = models.CharField(_("language"), max_length=16)
+    gender = models.CharField(
+        _("gender"), max_length=8, choices=Gender.choices, blank=True, default=Gender.UNKNOWN
+    )
+    style = models.CharField(_("style"), max_length=200, blank=True)
+    #: A preset's engine, and what that engine calls it.
+    engine = models.CharField(max_length=32, blank=True)
+    preset = models.CharField(max_length=64, blank=True)
+    current_version = models.ForeignKey(
+        "synthesis.VoiceVersion", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
+
+    objects = VoiceQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("voice")
+        verbose_name_plural = _("voices")
+        constraints = [
+            models.UniqueConstraint(
+                "team", Lower("name"), condition=Q(deleted_at=None, team__isnull=False), name="voice_name_once"
+            ),
+            models.UniqueConstraint(
+                "engine", Lower("name"), condition=Q(team__isnull=True), name="preset_name_once"
+            ),
+            models.UniqueConstraint("engine", "preset", condition=Q(team__isnull=True), name="preset_once"),
+            models.CheckConstraint(
+                condition=Q(kind="preset", team__isnull=True) | Q(kind="cloned", team__isnull=False),
+                name="voice_kind_matches_team",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class VoiceVersion(models.Model):
+    """One recording of a cloned voice, as uploaded and as prepared; requests keep the version they were made with."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    voice = models.ForeignKey(Voice, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    original_key = models.CharField(max_length=255)
+    original_name = models.CharField(_("file name"), max_length=255, blank=True)
+    processed_key = models.CharField(max_length=255)
+    #: Of the prepared clip, Hz and seconds.
+    sample_rate = models.PositiveIntegerField()
+    seconds = models.FloatField()
+    #: The part of the original that was used, seconds.
+    window_start = models.FloatField()
+    window_end = models.FloatField()
+    original_seconds = models.FloatField()
+    transcript = models.TextField(_("transcript"), blank=True)
+    #: What `synthesis.audio.quality` measured, as plain JSON.
+    quality = models.JSONField(default=dict)
+    #: The preset that sounds most like it, for engines that cannot clone: {engine: preset}.
+    nearest = models.JSONField(default=dict)
+    consent_statement = models.TextField(_("consent statement"))
+    consent_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    consent_at = models.DateTimeField(_("consent given"))
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["voice", "number"], name="voice_version_once")]
+
+    def __str__(self) -> str:
+        return f"{self.voice_id} v{self.number}"

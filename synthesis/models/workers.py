@@ -1,0 +1,55 @@
+"""The worker processes, as they report themselves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Self
+
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+#: A worker reports every 5 s; three missed reports mean that it is gone.
+ALIVE = timedelta(seconds=16)
+
+
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    """Queries by health."""
+
+    def alive(self) -> Self:
+        """Those that reported lately and have loaded their engine."""
+        return self.filter(last_seen__gt=timezone.now() - ALIVE, state__in=["idle", "busy"])
+
+
+class Worker(models.Model):
+    """One resident worker."""
+
+    class State(models.TextChoices):
+        """`gone` was said by the worker itself; one that was killed just falls silent."""
+
+        LOADING = "loading", _("Loading")
+        IDLE = "idle", _("Idle")
+        BUSY = "busy", _("Busy")
+        DRAINING = "draining", _("Finishing")
+        GONE = "gone", _("Gone")
+
+    name = models.CharField(_("name"), max_length=128, primary_key=True)
+    engine = models.CharField(_("engine"), max_length=32)
+    host = models.CharField(_("host"), max_length=255)
+    pid = models.PositiveIntegerField()
+    gpu = models.CharField(_("GPU"), max_length=64, blank=True)
+    state = models.CharField(_("state"), max_length=8, choices=State.choices)
+    started_at = models.DateTimeField(_("started"))
+    last_seen = models.DateTimeField(_("last seen"))
+    requests_done = models.PositiveBigIntegerField(_("requests done"), default=0)
+    rss_bytes = models.PositiveBigIntegerField(_("memory"), default=0)
+    last_error = models.TextField(_("last error"), blank=True)
+
+    objects = WorkerQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("worker")
+        verbose_name_plural = _("workers")
+
+    def __str__(self) -> str:
+        return self.name
