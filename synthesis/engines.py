@@ -27,7 +27,12 @@ class Capabilities:
     seed: bool
     #: Longest segment that the engine speaks well, in characters of text.
     segment_characters: int
+    #: How many segments it takes at once unless the machine's own setting says otherwise.
     batch: int = 1
+    #: Says the words of a recording in another voice.
+    conversion: bool = False
+    #: Understands `[breath]`, `<strong>…</strong>`, pinyin and phonemes in the text (`synthesis.instructions`).
+    inline_tags: bool = False
 
 
 ENGINES: dict[str, Capabilities] = {
@@ -54,6 +59,36 @@ ENGINES: dict[str, Capabilities] = {
         speed=(0.5, 2.0),
         seed=True,
         segment_characters=200,
+    ),
+    # Fun-CosyVoice3-0.5B. Languages as its authors list them, dialects by instruction. Upstream cuts at 80 text tokens,
+    # which is about 100 Chinese characters (25 s of speech) and 300 letters of English. The splitter counts a Chinese
+    # character as 2.5 letters (synthesis.text.characters), so 240 lets 96 of them pass.
+    "cosyvoice3": Capabilities(
+        name="cosyvoice3",
+        label="CosyVoice 3",
+        sample_rate=24_000,
+        languages=("zh", "en", "ja", "ko", "de", "es", "fr", "it", "ru"),
+        cloning="zero_shot",
+        instructions=True,
+        speed=(0.5, 2.0),
+        seed=True,
+        segment_characters=240,
+        conversion=True,
+        inline_tags=True,
+    ),
+    # A server with OpenAI's /v1/audio/speech. What such a server can do is its own affair: this is what every one
+    # that serves CosyVoice3 (vLLM-Omni) or another Chorus can do. It keeps no promise about seeds.
+    "remote": Capabilities(
+        name="remote",
+        label="Remote speech server",
+        sample_rate=24_000,
+        languages=("zh", "en", "ja", "ko", "de", "es", "fr", "it", "ru"),
+        cloning="zero_shot",
+        instructions=True,
+        speed=(0.5, 2.0),
+        seed=False,
+        segment_characters=200,
+        batch=4,
     ),
 }
 

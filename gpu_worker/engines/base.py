@@ -1,8 +1,8 @@
 """The engine protocol: what the resident worker asks of whatever turns text into sound.
 
-An engine takes segments of one or several requests together and yields events. Every segment carries its own seed
-and its own cancel; one that fails ends in `Failed` and leaves its batch mates alone. Raising out of `synthesise`
-means that the engine itself is broken: the worker's child is retired and a fresh one loaded.
+An engine takes segments of one or several requests together and yields events. Every segment carries its own
+seed and its own cancel; one that fails ends in `Failed` and leaves its batch mates alone. Raising out of
+`synthesise` means that the engine itself is broken: the worker's child is retired and a fresh one loaded.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Samples = NDArray[np.float32]
 class VoiceSpec:
     """One version of a voice, as an engine needs it.
 
-    `key` identifies the version (a cache key, never reused for other audio). A preset has `preset` (the engine's own
-    name for it); a cloned voice has `prompt_audio` (reads the processed clip: mono WAV bytes), `transcript`, and, on
-    engines that cannot clone, `preset` set to the nearest one.
+    `key` identifies the version (a cache key, never reused for other audio). A preset has `preset` (the
+    engine's own name for it); a cloned voice has `prompt_audio` (reads the processed clip: mono WAV bytes),
+    `transcript`, and, on engines that cannot clone, `preset` set to the nearest one.
     """
 
     key: str
@@ -34,11 +34,15 @@ class VoiceSpec:
     preset: str = ""
     transcript: str = ""
     prompt_audio: Callable[[], bytes] | None = None
+    features: Callable[[], bytes | None] | None = None
+    store_features: Callable[[bytes], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentJob:
-    """One segment to speak. `key` is unique within a call; `language` is one of the engine's; `speed` is a factor."""
+    """One segment to speak. `key` is unique within a call; `language` is one of the engine's; `speed` is a
+    factor.
+    """
 
     key: str
     text: str
@@ -48,6 +52,8 @@ class SegmentJob:
     instruction: str = ""
     seed: int = 0
     cancelled: Callable[[], bool] = field(default=lambda: False)
+    source_audio: Callable[[], bytes] | None = None
+    stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The segment could not be spoken. `code` is stable; `message` may be shown to the user; never user text."""
+    """The segment could not be spoken. `code` is stable; `message` may be shown to the user (English, in the
+    catalogue of translations); neither ever holds user text.
+    """
 
     key: str
     code: str
@@ -93,5 +101,5 @@ class Engine(Protocol):
         """Give back what can be given back between requests (caches, CUDA blocks)."""
 
 
-class EngineUnavailable(Exception):
+class EngineUnavailable(Exception):  # noqa: N818 - a state, and part of the protocol
     """The engine cannot be loaded on this machine; the message says what is missing and what to do."""
