@@ -1,0 +1,92 @@
+"""English text to phonemes, by hibari's port of misaki (lexicon, tagger, numbers, a net for unknown words).
+
+It reads numbers, money, dates, times, units, titles and abbreviations; this module adds what it does not:
+addresses, versions, other scripts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+from gpu_worker.engines.base import EngineUnavailable
+from gpu_worker.engines.text import addresses
+
+_VERSION = re.compile(r"\b[vV]?(\d+(?:\.\d+){2,})\b")
+#: The largest number that the number reader has words for is 10^36.
+_LONG_NUMBER = re.compile(r"\d{16,}")
+_LEADING_ZEROS = re.compile(r"(?<![\d.,:/-])0\d+(?![\d.:/-])")
+#: Signs that would be dropped, or that its markup would swallow: [text](phonemes) is a link for it.
+_SIGNS = str.maketrans(
+    {
+        "[": "(",
+        "]": ")",
+        "{": "(",
+        "}": ")",
+        "×": " times ",
+        "÷": " divided by ",
+        "±": " plus or minus ",
+        "≈": " about ",
+        "≠": " is not ",
+        "≤": " at most ",
+        "≥": " at least ",
+        "→": ", ",
+        "•": ", ",
+        "·": " ",
+        "№": "number ",
+        "℃": "°C",
+        "℉": "°F",
+        "²": " squared",
+        "³": " cubed",
+        "–": "–",
+        "\u00ad": "",
+    }
+)
+_TILDE = re.compile(r"[~～](?=\s?\d)")
+
+
+def normalise(text: str) -> str:
+    """`text` in characters that the phonemizer knows: addresses written out, other alphabets romanised."""
+    text = unicodedata.normalize("NFC", text).translate(_SIGNS)
+    text = unicodedata.normalize("NFKC", text)
+    text = addresses.spoken(text, "en")
+    text = _TILDE.sub("about ", text)
+    text = _VERSION.sub(lambda found: found[0].replace(".", " point "), text)
+    text = _LONG_NUMBER.sub(lambda found: " ".join(found[0]), text)
+    text = _LEADING_ZEROS.sub(lambda found: " ".join(found[0]), text)
+    return _romanise(text)
+
+
+def _romanise(text: str) -> str:
+    """Letters of other alphabets in Latin ones: better a rough reading than a hole in the sentence."""
+    if all(ord(character) < 0x250 or not character.isalpha() for character in text):
+        return text
+    from anyascii import anyascii
+
+    return "".join(
+        f" {anyascii(character)} "
+        if ord(character) >= 0x2E80 and character.isalpha()
+        else anyascii(character)
+        if ord(character) >= 0x250 and (character.isalpha() or unicodedata.combining(character))
+        else character
+        for character in text
+    )
+
+
+class English:
+    """Phonemes in misaki's alphabet. One accent per object; loads its lexicon when made (0.3 s, 120 MB)."""
+
+    def __init__(self, *, british: bool = False) -> None:
+        try:
+            from hibari.g2p import G2P
+        except ImportError as error:
+            raise EngineUnavailable(
+                "hibari-tts is not installed; install the project with its extra 'cpu'"
+            ) from error
+        self._g2p: Any = G2P(british=british)
+
+    def __call__(self, text: str) -> str:
+        """The phonemes of `text`; "" where nothing can be spoken."""
+        phonemes: str = self._g2p(normalise(text))
+        return phonemes.strip()
