@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 
 from django import template
 from django.forms import BoundField
 from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -80,6 +83,23 @@ def about(seconds: float | None) -> str:
         return ngettext("about %(n)d minute", "about %(n)d minutes", minutes) % {"n": minutes}
     hours = round(seconds / 3600)
     return ngettext("about %(n)d hour", "about %(n)d hours", hours) % {"n": hours}
+
+
+@register.filter
+def when(value: datetime | None) -> str:
+    """A moment as people say it: “just now”, “5 minutes ago”, “14:32” today, else the date."""
+    if value is None:
+        return ""
+    seconds = (timezone.now() - value).total_seconds()
+    if seconds < 60:
+        return _("just now")
+    if seconds < 3600:
+        minutes = int(seconds // 60)
+        return ngettext("%(n)d minute ago", "%(n)d minutes ago", minutes) % {"n": minutes}
+    local = timezone.localtime(value)
+    if local.date() == timezone.localtime().date():
+        return date_format(local, "H:i")
+    return date_format(local, "MONTH_DAY_FORMAT" if local.year == timezone.localtime().year else "DATE_FORMAT")
 
 
 @register.filter

@@ -1,0 +1,10 @@
+// The one entry point. Each module looks for its own data attributes and does nothing where they are absent.
+import "./theme.js";
+import "./menu.js";
+import "./toast.js";
+import "./count.js";
+import "./picker.js";
+import "./sound.js";
+import "./live.js";
+import "./upload.js";
+import "./copy.js";
