@@ -34,7 +34,7 @@ class StorageUnavailable(Unavailable):
     message = _("The storage does not answer right now. Nothing is lost; try again in a few seconds.")
 
 
-def _make(endpoint: str) -> Any:
+def _make(endpoint: str, attempts: int = 8) -> Any:
     return boto3.client(
         "s3",
         endpoint_url=endpoint or None,
@@ -45,7 +45,7 @@ def _make(endpoint: str) -> Any:
             connect_timeout=3,
             read_timeout=20,
             # Pauses of up to 1, 2, 4, 8, 16 s: rides out a storage server that is away for 10 s.
-            retries={"mode": "standard", "total_max_attempts": 8},
+            retries={"mode": "standard", "total_max_attempts": attempts},
             max_pool_connections=32,
             s3={"addressing_style": "path"},
             # Other S3 servers do not all know the newer checksums.
@@ -152,6 +152,16 @@ def presigned(key: str, *, filename: str, content_type: str, disposition: str, s
         },
         ExpiresIn=seconds,
     )
+
+
+@cache
+def _probe_client() -> Any:
+    return _make(settings.S3_ENDPOINT_URL, attempts=1)
+
+
+def probe() -> None:
+    """Ask once whether the bucket is there; botocore's own error when it is not."""
+    _probe_client().head_bucket(Bucket=settings.S3_BUCKET)
 
 
 def ensure_bucket() -> None:

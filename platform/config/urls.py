@@ -1,2 +1,26 @@
 """Every address of the service."""
-urlpatterns = []
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+from django.views.i18n import set_language
+
+from config import health
+
+urlpatterns = [
+    path("healthz", health.alive, name="healthz"),
+    path("readyz", health.ready, name="readyz"),
+    path("language", set_language, name="set_language"),
+    path("admin/rq/", include("django_rq.urls")),
+    path("admin/", admin.site.urls),
+    path("v1/", include("accounts.api.urls")),
+    path("v1/", include("synthesis.api.urls")),
+    path("", include("accounts.web.urls")),
+    path("", include("synthesis.web.urls")),
+]
+
+handler400 = "config.errors.bad_request"
+handler403 = "config.errors.forbidden"
+handler404 = "config.errors.not_found"
+handler500 = "config.errors.server_error"

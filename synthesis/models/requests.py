@@ -76,6 +76,8 @@ class SynthesisRequest(models.Model):
     segments_done = models.PositiveIntegerField(default=0)
     #: Seconds the engine was busy for this request, over all attempts.
     engine_seconds = models.FloatField(default=0)
+    #: The sweep has removed the stored sound of a request that ended badly.
+    objects_deleted = models.BooleanField(default=False)
 
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     started_at = models.DateTimeField(_("started"), null=True)

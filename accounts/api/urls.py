@@ -1,0 +1,3 @@
+"""Addresses; added below."""
+
+urlpatterns: list = []

@@ -1,0 +1,270 @@
+"""What a doorbell makes a worker do: claim one request from Postgres and speak it to its end."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import soundfile
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection
+from django.utils.translation import gettext_noop
+
+from gpu_worker import resident
+from gpu_worker.engines.base import Audio, Engine, Failed, Finished, Samples, SegmentJob, VoiceSpec
+from synthesis import storage
+from synthesis.audio import check, encode, join
+from synthesis.models import Segment, SynthesisRequest, Voice
+from synthesis.services import dispatch
+
+logger = logging.getLogger(__name__)
+
+#: A segment that comes out wrong is spoken again with another seed, so many times in all.
+SEGMENT_TRIES = 3
+#: Seconds that the engine may be silent: a fixed part, and one for each character of the segment (0.5 s is fifteen
+#: times what Kokoro needs on one core).
+SILENCE_FIXED = 60.0
+SILENCE_PER_CHARACTER = 0.5
+
+
+class _Lost(Exception):
+    """The request was canceled, or given to another worker: stop without writing."""
+
+
+class _SegmentFailed(Exception):
+    """A segment cannot be spoken."""
+
+    def __init__(self, code: str, message: str, *, retryable: bool) -> None:
+        super().__init__(code)
+        self.code, self.message, self.retryable = code, message, retryable
+
+
+@dataclass
+class _Lease:
+    """Renews the hold on a request from a thread of its own, so that a long segment does not lose it."""
+
+    request: SynthesisRequest
+    lost: threading.Event = field(default_factory=threading.Event)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> _Lease:
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        # A third of the lease would do to keep it; a cancellation should be noticed sooner.
+        interval = min(1.0, settings.CHORUS_LEASE_SECONDS / 3)
+        try:
+            while not self._stop.wait(interval):
+                try:
+                    if not dispatch.renew(self.request):
+                        self.lost.set()
+                        return
+                except DatabaseError:
+                    # Postgres is away: the lease decides, when it is back, whether the request is still ours.
+                    close_old_connections()
+        finally:
+            connection.close()
+
+    def check(self) -> None:
+        """_Lost when the request is no longer ours."""
+        if self.lost.is_set():
+            raise _Lost
+
+
+def run_next() -> None:
+    """Claim and speak one request; nothing when another worker was faster."""
+    engine = resident.engine()
+    close_old_connections()
+    for request in dispatch.claim(
+        worker=resident.worker_name(), engine=engine.capabilities.name, limit=1
+    ):
+        _run(request, engine)
+
+
+def _run(request: SynthesisRequest, engine: Engine) -> None:
+    started = time.monotonic()
+    outcome = "failed"
+    seconds = 0.0
+    with _Lease(request) as lease:
+        try:
+            seconds = _speak(request, engine, lease)
+            outcome = "succeeded"
+        except _Lost:
+            outcome = "lost"
+        except _SegmentFailed as error:
+            dispatch.fail(request, code=error.code, message=error.message, retryable=error.retryable)
+        except storage.StorageUnavailable as error:
+            dispatch.fail(
+                request,
+                code="storage_unavailable",
+                message=gettext_noop("The storage did not answer. The request is tried again by itself."),
+                detail=repr(error.__cause__),
+                retryable=True,
+                outage=True,
+            )
+        except Exception as error:
+            dispatch.fail(
+                request,
+                code="engine_error",
+                message=gettext_noop("The speech engine failed. Your characters were given back; try again."),
+                detail=repr(error),
+                retryable=True,
+            )
+            raise
+        finally:
+            busy = time.monotonic() - started
+            logger.info(
+                "Request %s",
+                outcome,
+                extra={
+                    "synthesis": str(request.id),
+                    "team": str(request.team_id),
+                    "attempt": request.attempt,
+                    "characters": request.characters,
+                    "queue_seconds": round(request.queue_seconds or 0, 3),
+                    "engine_seconds": round(busy, 3),
+                    "audio_seconds": round(seconds, 3),
+                    "real_time_factor": round(busy / seconds, 3) if seconds else None,
+                },
+            )
+            engine.free_memory()
+
+
+def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
+    """All segments, joined, encoded, stored and completed; seconds of sound."""
+    if request.voice.deleted_at is not None:
+        raise _SegmentFailed(
+            "voice_deleted", gettext_noop("The voice was deleted before this was spoken."), retryable=False
+        )
+    rate = engine.capabilities.sample_rate
+    voice = _voice_spec(request)
+    segments = list(request.segments.all())
+    for segment in segments:
+        lease.check()
+        if not segment.audio_key:
+            _make_segment(request, segment, engine, voice, lease)
+    resident.expect_progress(within=300)
+    with tempfile.TemporaryFile() as file:
+        sounds = ((_load(segment), segment.pause) for segment in segments)
+        seconds = encode.encode_file(
+            file,
+            join.join(sounds, rate),
+            request.format,
+            rate,
+            title=request.title,
+            artist=request.voice.name,
+            comment="Chorus",
+        )
+        size = file.seek(0, io.SEEK_END)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        lease.check()
+        key = storage.output_key(request, encode.EXTENSIONS[request.format])
+        content_type = encode.CONTENT_TYPES[request.format]
+        storage.put(key, file, content_type)
+    if not dispatch.complete(
+        request,
+        dispatch.Made(
+            key=key, content_type=content_type, bytes=size, sha256=digest, seconds=seconds, sample_rate=rate
+        ),
+    ):
+        raise _Lost
+    return seconds
+
+
+def _voice_spec(request: SynthesisRequest) -> VoiceSpec:
+    voice, version = request.voice, request.voice_version
+    if voice.kind == Voice.Kind.PRESET or version is None:
+        return VoiceSpec(key=f"preset:{voice.preset}", language=voice.language, preset=voice.preset)
+    return VoiceSpec(
+        key=str(version.id),
+        language=voice.language,
+        preset=version.nearest.get(request.engine, ""),
+        transcript=version.transcript,
+        prompt_audio=lambda: storage.get(version.processed_key),
+    )
+
+
+def _make_segment(
+    request: SynthesisRequest, segment: Segment, engine: Engine, voice: VoiceSpec, lease: _Lease
+) -> None:
+    """Speak one segment, check it, store it, and write it down."""
+    started = time.monotonic()
+    rate = engine.capabilities.sample_rate
+    resident.expect_progress(within=SILENCE_FIXED + SILENCE_PER_CHARACTER * len(segment.text))
+    problem = None
+    for attempt in range(SEGMENT_TRIES):
+        samples = _synthesise(
+            engine,
+            SegmentJob(
+                key=str(segment.id),
+                text=segment.text,
+                voice=voice,
+                language=request.language,
+                speed=request.speed,
+                instruction=request.instruction,
+                # Each segment has a seed of its own, which follows from the request's.
+                seed=(request.seed + segment.index + attempt * 7919) % 2**31,
+                cancelled=lease.lost.is_set,
+            ),
+            lease,
+        )
+        problem = check.check(samples, rate, segment.text, request.language, request.speed)
+        if problem is None:
+            break
+        logger.warning(
+            "A segment came out wrong", extra={"synthesis": str(request.id), "problem": problem.code}
+        )
+    else:
+        raise _SegmentFailed(
+            "segment_implausible",
+            gettext_noop("The engine did not speak this text well. Reword it, or try another voice."),
+            retryable=False,
+        )
+    data = io.BytesIO()
+    soundfile.write(data, samples, rate, format="FLAC", subtype="PCM_16")
+    key = storage.segment_key(request, segment.index)
+    storage.put(key, data.getvalue(), "audio/flac")
+    if not dispatch.save_segment(
+        request,
+        index=segment.index,
+        audio_key=key,
+        seconds=len(samples) / rate,
+        engine_seconds=time.monotonic() - started,
+    ):
+        raise _Lost
+    segment.audio_key = key
+
+
+def _synthesise(engine: Engine, job: SegmentJob, lease: _Lease) -> Samples:
+    """(samples,) float32 of one segment."""
+    pieces: list[Samples] = []
+    for event in engine.synthesise([job]):
+        match event:
+            case Audio(samples=samples):
+                pieces.append(samples)
+            case Failed(code=code, message=message, retryable=retryable):
+                raise _SegmentFailed(code, message, retryable=retryable)
+            case Finished():
+                return np.concatenate(pieces) if pieces else np.zeros(0, np.float32)
+    lease.check()
+    # An engine ends without `Finished` only when it was canceled, which it can hear a moment before we do.
+    raise _Lost
+
+
+def _load(segment: Segment) -> Samples:
+    samples, _rate = soundfile.read(io.BytesIO(storage.get(segment.audio_key)), dtype="float32")
+    return samples

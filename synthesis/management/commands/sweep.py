@@ -1,0 +1,43 @@
+"""`manage.py sweep`: the small loop that mends what a killed process left behind. Safe to run twice at once."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import close_old_connections
+
+from synthesis.services import housekeeping
+
+logger = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    """Run every task of `housekeeping` at its interval until SIGTERM or SIGINT."""
+
+    help = "Return expired leases, ring for waiting requests, delete expired outputs: until told to stop."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Loop; a task that fails (a server is away) is logged and tried again at its next turn."""
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        due = [0.0] * len(housekeeping.TASKS)
+        while not stop.is_set():
+            for index, (task, interval) in enumerate(housekeeping.TASKS):
+                if time.monotonic() < due[index]:
+                    continue
+                due[index] = time.monotonic() + interval
+                close_old_connections()
+                try:
+                    done = task()
+                except Exception:  # noqa: BLE001  one task's trouble must not end the others
+                    logger.exception("The sweep's task failed", extra={"task": task.__name__})
+                else:
+                    if done:
+                        logger.info("Swept", extra={"task": task.__name__, "count": done})
+            stop.wait(min(interval for _task, interval in housekeeping.TASKS))

@@ -1,0 +1,77 @@
+"""What the sweep does: everything that somebody should have done who was killed before they could."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.services import idempotency
+from synthesis import doorbell, storage
+from synthesis.models import Output, Status, SynthesisRequest
+from synthesis.services import dispatch, workers
+
+logger = logging.getLogger(__name__)
+
+#: Outputs deleted in one round, so that a round stays short.
+_BATCH = 200
+#: Objects of a request that ended badly are kept so long, in case its last attempt is still writing.
+_GRACE = timedelta(minutes=10)
+
+
+def return_expired_leases() -> int:
+    """Requests whose worker went silent go back to the queue."""
+    return dispatch.expire()
+
+
+def ring_for_waiting() -> int:
+    """Doorbells that were lost (a flushed Redis, a crash between commit and ring) are rung again."""
+    waiting = SynthesisRequest.objects.filter(
+        status=Status.QUEUED, not_before__lte=timezone.now(), engine=settings.CHORUS_ENGINE
+    )[: doorbell.ENOUGH].count()
+    return doorbell.ring_missing(waiting) if waiting else 0
+
+
+def delete_expired_outputs() -> int:
+    """Sound that is older than its team keeps it; the request stays, for the record."""
+    expired = Output.objects.select_related("request").filter(expires_at__lt=timezone.now())[:_BATCH]
+    count = 0
+    for output in expired:
+        storage.delete_prefix(storage.request_prefix(output.request.team_id, output.request_id))
+        # The objects first: killed in between, the row is found again.
+        with transaction.atomic():
+            output.request.segments.update(audio_key="")
+            output.delete()
+        count += 1
+    return count
+
+
+def delete_orphans() -> int:
+    """Objects of requests that failed or were canceled, and of voices deleted for good."""
+    ended = timezone.now() - _GRACE
+    orphaned = SynthesisRequest.objects.filter(
+        status__in=[Status.FAILED, Status.CANCELED], completed_at__lt=ended, attempt__gt=0, objects_deleted=False
+    )[:_BATCH]
+    count = 0
+    for request in orphaned:
+        storage.delete_prefix(storage.request_prefix(request.team_id, request.id))
+        with transaction.atomic():
+            request.segments.update(audio_key="")
+            SynthesisRequest.objects.filter(id=request.id).update(objects_deleted=True)
+        count += 1
+    return count
+
+
+#: Each with the seconds between two runs.
+TASKS: tuple[tuple[Callable[[], int], int], ...] = (
+    (return_expired_leases, settings.CHORUS_SWEEP_SECONDS),
+    (ring_for_waiting, settings.CHORUS_SWEEP_SECONDS),
+    (delete_expired_outputs, 60),
+    (delete_orphans, 60),
+    (idempotency.forget_old, 3600),
+    (workers.forget_old, 3600),
+)

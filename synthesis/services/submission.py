@@ -1,0 +1,228 @@
+"""Submitting a text: everything is checked, then quota, request and segments are written in one transaction."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from accounts import permissions
+from accounts.actors import Actor
+from accounts.errors import InvalidInput, LimitReached, NotAllowed
+from accounts.services import audit, ledger, limits
+from synthesis import doorbell, events
+from synthesis.engines import Capabilities, capabilities
+from synthesis.errors import UnknownVoice
+from synthesis.models import Format, Segment, Status, SynthesisRequest, Voice
+from synthesis.text import clean, language, segmenting
+
+TITLE_CHARACTERS = 200
+#: Seeds are kept in 31 bits, which every engine's generator takes.
+SEED_MAX = 2**31 - 1
+#: Comes again in so many seconds when a team's queue is full: about the time of a short request.
+QUEUE_FULL_RETRY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A submission that passed every check, and what it will do."""
+
+    voice: Voice
+    text: str
+    characters: int
+    language: str
+    instruction: str
+    format: str
+    speed: float
+    seed: int
+    title: str
+    cloning: str
+    segments: list[segmenting.Segment]
+
+
+def plan(
+    *,
+    actor: Actor,
+    voice: str,
+    text: str,
+    format: str = Format.MP3,
+    speed: float = 1.0,
+    language: str = "",
+    instruction: str = "",
+    seed: int | None = None,
+    title: str = "",
+    param: str = "text",
+) -> Plan:
+    """Check a submission without writing anything.
+
+    `voice` is an id or a name; `param` is what the caller's API calls the text. Raises InvalidInput (UnknownVoice
+    among them) or NotAllowed.
+    """
+    actor.require(permissions.SYNTHESES_WRITE)
+    if actor.team.suspended_at is not None:
+        raise NotAllowed(_("This team is suspended. Ask your operator."), code="team_suspended")
+    engine = capabilities(settings.CHORUS_ENGINE)
+    limits.check_length(actor, clean.count(text), param=param)
+    cleaned = clean.clean(text, param=param)
+    chosen = find_voice(actor, voice)
+    spoken = choose_language(cleaned, language, chosen, engine)
+    if format not in Format.values:
+        raise InvalidInput(
+            _("“%(format)s” is not a format. There are: %(all)s.")
+            % {"format": format, "all": ", ".join(Format.values)},
+            code="format_unknown",
+            param="format",
+        )
+    low, high = engine.speed
+    if not low <= speed <= high:  # also refuses NaN
+        raise InvalidInput(
+            _("The speed must be between %(low)s and %(high)s.") % {"low": low, "high": high},
+            code="speed_out_of_range",
+            param="speed",
+        )
+    instruction = instruction.strip()
+    if instruction and not engine.instructions:
+        raise InvalidInput(
+            _("The engine %(engine)s cannot follow instructions. Leave the instruction out.")
+            % {"engine": engine.label},
+            code="instruction_not_supported",
+            param="instruction",
+        )
+    if seed is not None and not 0 <= seed <= SEED_MAX:
+        raise InvalidInput(
+            _("The seed must be a whole number from 0 to %(max)d.") % {"max": SEED_MAX},
+            code="seed_out_of_range",
+            param="seed",
+        )
+    title = " ".join(title.split())
+    if len(title) > TITLE_CHARACTERS or not title.isprintable():
+        raise InvalidInput(
+            _("A title has at most %(max)d characters, none of them a control character.")
+            % {"max": TITLE_CHARACTERS},
+            code="title_invalid",
+            param="title",
+        )
+    return Plan(
+        voice=chosen,
+        text=cleaned,
+        characters=clean.count(cleaned),
+        language=spoken,
+        instruction=instruction,
+        format=format,
+        speed=speed,
+        seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
+        title=title,
+        cloning=engine.cloning if chosen.kind == Voice.Kind.CLONED else "",
+        segments=segmenting.split(cleaned, language=spoken, limit=engine.segment_characters),
+    )
+
+
+def submit(*, actor: Actor, planned: Plan, priority: int = 0) -> SynthesisRequest:
+    """Reserve the characters and queue the request; a worker is rung when the transaction is committed.
+
+    Raises LimitReached: `quota_exceeded`, or `concurrent_limit_exceeded` when the team's queue is full.
+    """
+    with transaction.atomic():
+        request = SynthesisRequest(
+            team=actor.team,
+            user=actor.user,
+            api_key=actor.api_key,
+            source=actor.source,
+            voice=planned.voice,
+            voice_version=planned.voice.current_version,
+            engine=settings.CHORUS_ENGINE,
+            cloning=planned.cloning,
+            title=planned.title,
+            text=planned.text,
+            characters=planned.characters,
+            language=planned.language,
+            instruction=planned.instruction,
+            format=planned.format,
+            speed=planned.speed,
+            seed=planned.seed,
+            priority=priority,
+            segments_total=len(planned.segments),
+        )
+        # First, since it locks the team's counter: from here on this team's submissions come one after the other,
+        # and the count below is exact.
+        ledger.reserve(actor=actor, request_id=request.id, characters=planned.characters)
+        _check_queue(actor)
+        request.save(force_insert=True)
+        Segment.objects.bulk_create(
+            Segment(request=request, index=index, text=segment.text, pause=segment.pause_after)
+            for index, segment in enumerate(planned.segments)
+        )
+        audit.record(
+            "synthesis.submitted", actor=actor, target=request, characters=planned.characters, source=actor.source
+        )
+        doorbell.ring()
+        events.announce(request.id)
+    return request
+
+
+def _check_queue(actor: Actor) -> None:
+    unfinished = Q(status=Status.QUEUED) | Q(status=Status.RUNNING)
+    of_team = SynthesisRequest.objects.filter(unfinished, team=actor.team)
+    checks = [
+        (of_team, limits.of_team(actor.team).queued_requests),
+        (of_team.filter(user=actor.user), limits.of_member(actor.membership).queued_requests),
+    ]
+    for requests, limit in checks:
+        if limit is not None and requests.count() >= limit:
+            raise LimitReached(
+                _("%(limit)d requests are waiting already. Wait until some of them are done.") % {"limit": limit},
+                code="concurrent_limit_exceeded",
+                retry_after=QUEUE_FULL_RETRY,
+                queued_limit=limit,
+            )
+
+
+def find_voice(actor: Actor, voice: str) -> Voice:
+    """The voice with this id or name (any case; a team's own before a preset); UnknownVoice otherwise."""
+    usable = Voice.objects.usable(actor).select_related("current_version")
+    try:
+        found = usable.filter(id=UUID(voice)).first()
+    except ValueError:
+        found = None
+        named = usable.filter(Q(name__iexact=voice) | Q(preset=voice, team=None))
+        matches = sorted(named, key=lambda match: match.team_id is None)
+        found = matches[0] if matches else None
+    if found is None:
+        raise UnknownVoice(param="voice")
+    return found
+
+
+def choose_language(text: str, wanted: str, voice: Voice, engine: Capabilities) -> str:
+    """The engine's language for `wanted`, or for what the text is written in when nothing was wanted.
+
+    A bare “en” takes the voice's own variety of English. InvalidInput when the engine does not speak it.
+    """
+    wanted = wanted.strip()
+    asked = wanted or language.detect(text)
+    exact = {tag.lower(): tag for tag in engine.languages}
+    if asked.lower() in exact:
+        return exact[asked.lower()]
+    base = _base(asked)
+    same = [tag for tag in engine.languages if _base(tag) == base]
+    if voice.language in same:
+        return voice.language
+    if same:
+        return same[0]
+    raise InvalidInput(
+        _("The engine %(engine)s does not speak “%(language)s”. It speaks: %(all)s.")
+        % {"engine": engine.label, "language": asked, "all": ", ".join(engine.languages)},
+        code="language_not_supported",
+        param="language" if wanted else "text",
+        languages=list(engine.languages),
+    )
+
+
+def _base(tag: str) -> str:
+    """ "zh" of "zh-CN", "zh_Hans" and "cmn"."""
+    base = tag.lower().replace("_", "-").split("-")[0]
+    return {"cmn": "zh", "eng": "en", "jpn": "ja", "zho": "zh"}.get(base, base)
