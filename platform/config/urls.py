@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
-from django.views.i18n import set_language
 
 from config import health
 
 urlpatterns = [
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
-    path("language", set_language, name="set_language"),
     path("admin/rq/", include("django_rq.urls")),
     path("admin/", admin.site.urls),
     path("v1/", include("accounts.api.urls")),
