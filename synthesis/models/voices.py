@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.actors import Actor
 from accounts.ids import new_id
+from synthesis.engines import capabilities
 
 
 class VoiceQuerySet(models.QuerySet["Voice"]):
@@ -62,7 +63,10 @@ class Voice(models.Model):
         "synthesis.VoiceVersion", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    #: Also set while a new voice's files are on their way to storage: a voice that nobody finished is swept away.
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
+    #: The sweep has removed the stored sound of a deleted voice.
+    objects_deleted = models.BooleanField(default=False)
 
     objects = VoiceQuerySet.as_manager()
 
@@ -85,6 +89,11 @@ class Voice(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def cloning(self) -> str:
+        """How this installation's engine speaks a cloned voice: none, nearest_preset or zero_shot; empty for a preset."""
+        return capabilities(settings.CHORUS_ENGINE).cloning if self.kind == self.Kind.CLONED else ""
 
 
 class VoiceVersion(models.Model):

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from accounts.services import idempotency
 from synthesis import doorbell, storage
-from synthesis.models import Output, Status, SynthesisRequest
+from synthesis.models import Output, Status, SynthesisRequest, Voice
 from synthesis.services import dispatch, workers
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def delete_expired_outputs() -> int:
 
 
 def delete_orphans() -> int:
-    """Objects of requests that failed or were canceled, and of voices deleted for good."""
+    """Objects of requests that failed or were canceled, and of voices that were deleted or never finished."""
     ended = timezone.now() - _GRACE
     orphaned = SynthesisRequest.objects.filter(
         status__in=[Status.FAILED, Status.CANCELED], completed_at__lt=ended, attempt__gt=0, objects_deleted=False
@@ -62,6 +62,10 @@ def delete_orphans() -> int:
         with transaction.atomic():
             request.segments.update(audio_key="")
             SynthesisRequest.objects.filter(id=request.id).update(objects_deleted=True)
+        count += 1
+    for voice in Voice.objects.filter(deleted_at__lt=ended, objects_deleted=False)[:_BATCH]:
+        storage.delete_prefix(storage.voice_prefix(voice.team_id, voice.id))
+        Voice.objects.filter(id=voice.id).update(objects_deleted=True)
         count += 1
     return count
 
