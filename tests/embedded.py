@@ -1,7 +1,7 @@
-"""A pytest plugin (`-p tests.embedded` in pyproject.toml): real servers for the tests, started before Django reads its settings.
+"""A pytest plugin (`-p tests.embedded`): real servers for tests, started before Django reads its settings.
 
-Where DATABASE_URL, REDIS_URL or S3_* are set, those are used instead: pytest-django still makes its own test database, but the
-tests empty the Redis database and write to the bucket, so never name ones that matter.
+Where DATABASE_URL, REDIS_URL or S3_* are set, those are used instead: pytest-django still makes its own test
+database, but the tests empty the Redis database and write to the bucket, so never name ones that matter.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _start() -> None:
         services.start()
         os.environ.update(services.environment)
     else:
-        # The controller started the servers; each worker gets a Redis database and a bucket of its own, as pytest-django
-        # gives it a database.
+        # The controller started the servers; each worker gets a Redis database and a bucket of its own, as
+        # pytest-django gives it a database.
         number = int(worker.removeprefix("gw")) + 1
         os.environ["REDIS_URL"] = f"{os.environ['REDIS_URL'].rsplit('/', 1)[0]}/{number}"
         os.environ["S3_BUCKET"] = f"{os.environ.get('S3_BUCKET', 'chorus')}-{worker}"

@@ -37,7 +37,7 @@ class Secrets:
         self._values: dict[str, str] = read_json(path)
 
     def get(self, name: str, *, bytes_of_entropy: int = 24) -> str:
-        """The secret called `name`, made at its first use: hexadecimal digits, safe in URLs and configuration files."""
+        """The secret called `name`, made at its first use: hexadecimal digits, safe in URLs and in files."""
         if name not in self._values:
             self._values[name] = secrets.token_hex(bytes_of_entropy)
             write_private(self.path, json.dumps(self._values, indent=2))

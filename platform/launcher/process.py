@@ -1,7 +1,7 @@
 """Child processes that never outlive the launcher, and the loopback ports that they listen on.
 
-Linux only: every child asks the kernel for a signal at its parent's death (PR_SET_PDEATHSIG), so that nothing stays behind
-even after `kill -9`. The kernel ties that to the parent *thread*: children must be started from the main thread.
+Linux only: every child asks the kernel for a signal at its parent's death (PR_SET_PDEATHSIG), so that nothing
+stays behind even after `kill -9`. The kernel ties that to the parent *thread*: start children from the main thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _random = random.SystemRandom()
 
 
 def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
-    """A `preexec_fn`: the child gets `death_signal` when its parent ends, and ends at once if that has happened already."""
+    """A `preexec_fn`: the child gets `death_signal` when its parent ends, and ends if it already has."""
     parent = os.getpid()
 
     def apply() -> None:
@@ -40,8 +40,8 @@ def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
 class Child:
     """One child process: started with a log file of its own, stopped by its own process id.
 
-    The child leads its own session, so that Ctrl-C at the terminal reaches only the launcher, which then stops the children in
-    the right order.
+    The child leads its own session, so that Ctrl-C at the terminal reaches only the launcher, which then
+    stops the children in the right order.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Child:
                     env=self.env,
                     cwd=self.cwd,
                     start_new_session=True,
-                    preexec_fn=die_with_parent(self.death_signal),  # noqa: PLW1509 (the launcher has one thread)
+                    preexec_fn=die_with_parent(self.death_signal),
                 )
         except OSError as error:
             raise LauncherError(
@@ -91,9 +91,12 @@ class Child:
     @property
     def pid(self) -> int:
         """The process id; only of a child that was started."""
+        return self._started().pid
+
+    def _started(self) -> subprocess.Popen[bytes]:
         if self.process is None:
             raise RuntimeError(f"{self.name} was not started")
-        return self.process.pid
+        return self.process
 
     def running(self) -> bool:
         """Whether it was started and has not ended."""
@@ -113,8 +116,7 @@ class Child:
         """End it and whatever it started in its session, at once."""
         if self.running():
             os.killpg(self.pid, signal.SIGKILL)
-            assert self.process is not None
-            self.process.wait()
+            self._started().wait()
 
     def stop(self) -> None:
         """Ask it to stop, wait `stop_timeout` seconds, then end it."""
@@ -131,7 +133,7 @@ class Child:
             self.kill()
 
     def bound_log(self) -> None:
-        """Move a log that has grown past its limit aside. The child appends, so its next line starts an empty file."""
+        """Move a log past its limit aside. The child appends, so its next line starts an empty file."""
         try:
             if self.log.stat().st_size > LOG_LIMIT:
                 older = self.log.with_suffix(".log.1")
@@ -156,13 +158,14 @@ class Child:
 def wait_until(
     ready: Callable[[], bool], child: Child, *, timeout: float, tick: Callable[[], None] | None = None
 ) -> None:
-    """Wait until `ready()` holds; a child that ends before that, or `timeout` seconds, raises LauncherError."""
+    """Wait until `ready()` holds; LauncherError when the child ends first, or after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     pause = 0.02
     while not ready():
         if not child.running():
             raise LauncherError(
-                f"{child.name} ended with status {child.exit_code} while starting: {child.last_lines()} (see {child.log})"
+                f"{child.name} ended with status {child.exit_code} while starting: "
+                f"{child.last_lines()} (see {child.log})"
             )
         if time.monotonic() > deadline:
             raise LauncherError(f"{child.name} is not ready after {timeout:.0f} s (see {child.log})")
@@ -185,10 +188,10 @@ def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_port(taken: set[int], preferred: int | None = None) -> int:
-    """A free loopback port whose partner, 10,000 above, is free as well (SeaweedFS opens both). Adds it to `taken`.
+    """A free loopback port whose partner, 10,000 above, is free too (SeaweedFS opens both); now in `taken`.
 
-    From 12000 to 21999: below the range that Linux gives to outgoing connections (32768 and up), so the port is still free when
-    the server binds it a moment later.
+    From 12000 to 21999: below the range that Linux gives to outgoing connections (32768 and up), so the port
+    is still free when the server binds it a moment later.
     """
     for attempt in range(200):
         port = preferred if preferred and attempt == 0 else _random.randrange(12000, 22000)

@@ -16,7 +16,7 @@ PORTS = ("s3", "master", "volume", "filer", "admin")
 
 
 class SeaweedFS:
-    """An S3 server on a loopback port. Its other ports serve without a password: they too listen on loopback only."""
+    """An S3 server on a loopback port. Its other ports ask for no password: they too are on loopback only."""
 
     def __init__(
         self,
@@ -36,35 +36,6 @@ class SeaweedFS:
         self.secrets = secrets
         self.ports = ports
         self.durable = durable
-        self.child: Child | None = None
-
-    @property
-    def url(self) -> str:
-        """The S3 endpoint."""
-        return f"http://127.0.0.1:{self.ports['s3']}"
-
-    @property
-    def access_key(self) -> str:
-        """S3 access key id."""
-        return self.secrets.get("s3_access_key_id", bytes_of_entropy=10)
-
-    @property
-    def secret_key(self) -> str:
-        """S3 secret access key."""
-        return self.secrets.get("s3_secret_access_key")
-
-    def start(self) -> Child:
-        """Write the identities (mode 0600) and start the server. Does not wait for it."""
-        data = self.folder / "data"
-        data.mkdir(parents=True, exist_ok=True)
-        identity = {
-            "name": "chorus",
-            "credentials": [{"accessKey": self.access_key, "secretKey": self.secret_key}],
-            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-        }
-        write_private(self.folder / "identities.json", json.dumps({"identities": [identity]}))
-        # It keeps the options of its last start, ports among them, and prefers them to the command line's.
-        (data / "mini.options").unlink(missing_ok=True)
         argv = [str(self.weed), "mini", "-dir=data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
         argv += [f"-{name}.port={self.ports[name]}" for name in PORTS]
         argv += [
@@ -85,12 +56,38 @@ class SeaweedFS:
             stop_signal=signal.SIGTERM if self.durable else signal.SIGKILL,
             death_signal=signal.SIGKILL,  # it is safe after kill -9, and its orderly end takes three seconds
         )
+
+    @property
+    def url(self) -> str:
+        """The S3 endpoint."""
+        return f"http://127.0.0.1:{self.ports['s3']}"
+
+    @property
+    def access_key(self) -> str:
+        """S3 access key id."""
+        return self.secrets.get("s3_access_key_id", bytes_of_entropy=10)
+
+    @property
+    def secret_key(self) -> str:
+        """S3 secret access key."""
+        return self.secrets.get("s3_secret_access_key")
+
+    def start(self) -> None:
+        """Write the identities (mode 0600) and start the server. Does not wait for it."""
+        data = self.folder / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        identity = {
+            "name": "chorus",
+            "credentials": [{"accessKey": self.access_key, "secretKey": self.secret_key}],
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+        }
+        write_private(self.folder / "identities.json", json.dumps({"identities": [identity]}))
+        # It keeps the options of its last start, ports among them, and prefers them to the command line's.
+        (data / "mini.options").unlink(missing_ok=True)
         self.child.start()
-        return self.child
 
     def wait(self, timeout: float = 60) -> None:
         """Wait until it stores an object (the filer needs a volume for that) and the S3 side answers."""
-        assert self.child is not None
         wait_until(lambda: self._stores() and self._s3_answers(), self.child, timeout=timeout)
 
     def _stores(self) -> bool:
@@ -100,7 +97,7 @@ class SeaweedFS:
         return _status(request) == 201
 
     def _s3_answers(self) -> bool:
-        return _status(urllib.request.Request(f"{self.url}/healthz")) == 200  # noqa: S310 (always http)
+        return _status(urllib.request.Request(f"{self.url}/healthz")) == 200
 
 
 def _status(request: urllib.request.Request) -> int:

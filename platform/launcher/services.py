@@ -1,4 +1,4 @@
-"""The three servers that Chorus needs, embedded: PostgreSQL, Valkey and S3, each unless an outside one is named."""
+"""The servers that Chorus needs, embedded: PostgreSQL, Valkey and S3, each unless an outside one is named."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from launcher.valkey import Valkey
 class Service(Protocol):
     """What the three have in common."""
 
-    child: Child | None
+    child: Child
 
-    def start(self) -> Child:
+    def start(self) -> None:
         """Start it; does not wait."""
 
     def wait(self, timeout: float = 60) -> None:
@@ -41,7 +41,7 @@ class Services:
         logs: Path,
         durable: bool = True,
     ) -> None:
-        """`outside` is an environment: DATABASE_URL, REDIS_URL, S3_ENDPOINT_URL in it replace the matching server.
+        """`outside` is an environment: DATABASE_URL, REDIS_URL and S3_* in it replace the matching server.
 
         Raises LauncherError when the packages with the servers are not installed in `venv`.
         """
@@ -107,16 +107,15 @@ class Services:
 
     def stop(self) -> None:
         """Stop all of them, each by its own process id."""
-        children = [server.child for server in self.servers.values() if server.child]
-        for child in children:
+        for child in self.children:
             child.signal_stop()
-        for child in children:
+        for child in self.children:
             child.join(child.stop_timeout)
 
     @property
     def children(self) -> list[Child]:
-        """The running servers."""
-        return [server.child for server in self.servers.values() if server.child]
+        """Their processes."""
+        return [server.child for server in self.servers.values()]
 
 
 def _packages(venv: Path) -> Path:

