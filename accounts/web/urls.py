@@ -1,3 +1,36 @@
-"""Addresses; added below."""
+"""Addresses of the pages about people and teams."""
 
-urlpatterns: list = []
+from django.contrib.auth import views
+from django.urls import path
+
+from accounts.web import signing, team
+
+urlpatterns = [
+    path("sign-in/", signing.SignIn.as_view(), name="sign_in"),
+    path("sign-out/", views.LogoutView.as_view(), name="sign_out"),
+    path("password/reset/", signing.PasswordReset.as_view(), name="password_reset"),
+    path(
+        "password/reset/sent/",
+        views.PasswordResetDoneView.as_view(template_name="accounts/password_reset_done.html"),
+        name="password_reset_done",
+    ),
+    path(
+        "password/reset/<uidb64>/<token>/", signing.PasswordResetConfirm.as_view(), name="password_reset_confirm"
+    ),
+    path(
+        "password/reset/done/",
+        views.PasswordResetCompleteView.as_view(template_name="accounts/password_reset_complete.html"),
+        name="password_reset_complete",
+    ),
+    path("invitations/<str:token>/", signing.invitation, name="invitation"),
+    path("language/", signing.set_language, name="set_language"),
+    path("account/", signing.account, name="account"),
+    path("team/", team.team, name="team"),
+    path("team/switch/", team.switch, name="switch_team"),
+    path("team/invitations/", team.invite, name="invite"),
+    path("team/invitations/<uuid:invitation_id>/withdraw/", team.invitation_withdraw, name="invitation_withdraw"),
+    path("team/members/<uuid:membership_id>/role/", team.member_role, name="member_role"),
+    path("team/members/<uuid:membership_id>/remove/", team.member_remove, name="member_remove"),
+    path("team/keys/", team.key_create, name="key_create"),
+    path("team/keys/<uuid:key_id>/revoke/", team.key_revoke, name="key_revoke"),
+]

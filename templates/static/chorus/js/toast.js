@@ -47,6 +47,6 @@ document.addEventListener("htmx:sendError", () => toast(text("offline"), "error"
 document.addEventListener("htmx:responseError", (event) => {
   // Our own errors bring their message along; anything else (a proxy's page) does not.
   const answer = event.detail.xhr?.responseText ?? "";
-  if (!answer.includes("data-toast") && !answer.includes("data-form-answer")) toast(text("serverError"), "error");
+  if (!answer.includes("data-toast") && !answer.includes("data-answer")) toast(text("serverError"), "error");
 });
 document.addEventListener("chorus:announce", (event) => announce(event.detail.value));

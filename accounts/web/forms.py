@@ -1,0 +1,120 @@
+"""Forms about people. They only shape input; what is allowed is decided by the services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import forms as auth_forms
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import Role, User
+
+
+class Styled:
+    """Give every control the class that the style sheet knows."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():  # type: ignore[attr-defined]
+            kind = getattr(field.widget, "input_type", "")
+            if kind not in {"checkbox", "radio", "file", "range", "hidden"}:
+                field.widget.attrs.setdefault("class", "input")
+
+
+class SignInForm(Styled, auth_forms.AuthenticationForm):
+    """E-mail address and password."""
+
+    error_messages = {
+        "invalid_login": _("Address and password do not match. Check both, or reset your password."),
+        "inactive": _("This account is switched off. Ask your operator."),
+    }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].label = _("E-mail address")
+        self.fields["username"].widget.attrs |= {"autocomplete": "username", "type": "email"}
+        self.fields["password"].label = _("Password")
+
+    def clean_username(self) -> str:
+        """Addresses are kept in lower case."""
+        return str(self.cleaned_data["username"]).strip().lower()
+
+
+class PasswordResetForm(Styled, auth_forms.PasswordResetForm):
+    """Asks for the address that gets the link."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = _("E-mail address")
+
+
+class SetPasswordForm(Styled, auth_forms.SetPasswordForm[User]):
+    """A new password, twice."""
+
+
+class PasswordChangeForm(Styled, auth_forms.PasswordChangeForm[User]):
+    """The old password, and a new one twice."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["old_password"].widget.attrs.pop("autofocus", None)
+
+
+class JoinForm(Styled, forms.Form):
+    """What a new person says about themselves when they accept an invitation."""
+
+    name = forms.CharField(
+        label=_("Your name"),
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
+    )
+    password = forms.CharField(
+        label=_("Password"),
+        strip=False,
+        help_text=_("At least ten characters. A few words in a row are easy to remember and hard to guess."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+
+class ProfileForm(Styled, forms.ModelForm[User]):
+    """What others see of a person, and the language they are spoken to in."""
+
+    language = forms.ChoiceField(
+        label=_("Language"), choices=[("", _("As the browser asks"))], required=False
+    )
+
+    class Meta:
+        model = User
+        fields = ["name", "language"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["name"].label = _("Your name")
+        self.fields["name"].widget.attrs["autocomplete"] = "name"
+        field = self.fields["language"]
+        assert isinstance(field, forms.ChoiceField)
+        # Each language in its own words, so that everybody finds theirs.
+        own = {"en": "English", "zh-hans": "简体中文"}
+        field.choices = [*field.choices, *((code, own.get(code, name)) for code, name in settings.LANGUAGES)]
+
+
+class InviteForm(Styled, forms.Form):
+    """Whom to invite, and as what."""
+
+    email = forms.EmailField(label=_("Invite by e-mail address"), widget=forms.EmailInput(attrs={"autocomplete": "off"}))
+    role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.MEMBER)
+
+
+class KeyForm(Styled, forms.Form):
+    """A name for a new key, and how long it lives."""
+
+    EXPIRIES = [("", _("never")), ("30", _("in 30 days")), ("90", _("in 90 days")), ("365", _("in a year"))]
+
+    name = forms.CharField(
+        label=_("Name of the new key"),
+        max_length=100,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": _("For example: website")}),
+    )
+    expires = forms.ChoiceField(label=_("Expires"), choices=EXPIRIES, required=False)

@@ -1,0 +1,113 @@
+"""What every page of a signed-in person shares: who acts in which team, and the frame around the content."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
+
+from accounts.actors import Actor
+from accounts.errors import ChorusError, NotAllowed
+from accounts.models import Membership, User
+from accounts.services import limits
+
+P = ParamSpec("P")
+
+#: Where the session keeps the id of the team that a person looks at.
+SESSION_TEAM = "team"
+#: Below this share of the month's characters the meter turns to its warning colour.
+LOW_QUOTA = 0.1
+
+
+class PageRequest(HttpRequest):
+    """A request of a signed-in member, as `team_page` hands it to a view."""
+
+    user: User  # type: ignore[assignment]
+    htmx: HtmxDetails
+    actor: Actor
+
+
+View = Callable[Concatenate[PageRequest, P], HttpResponse]
+
+
+def team_page(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """A page for members of a team: signs others in first, sets `request.actor`, tells times in the team's zone."""
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return to_sign_in(request)
+        request.actor = current_actor(request)  # type: ignore[attr-defined]
+        with timezone.override(zoneinfo.ZoneInfo(request.actor.team.time_zone)):  # type: ignore[attr-defined]
+            return view(request, *args, **kwargs)  # type: ignore[arg-type]
+
+    return wrapped
+
+
+def to_sign_in(request: HttpRequest) -> HttpResponse:
+    """To the sign-in page and back again. htmx would put that page into a corner of this one: it is told to leave."""
+    if getattr(request, "htmx", False):
+        return HttpResponseClientRedirect(reverse("sign_in"))
+    answer: HttpResponseRedirect = redirect_to_login(request.get_full_path(), reverse("sign_in"))
+    return answer
+
+
+def current_actor(request: HttpRequest) -> Actor:
+    """The person in the team that they chose last, or their first one; NotAllowed for who is in none."""
+    memberships = list(_memberships(request))
+    if not memberships:
+        raise NotAllowed(
+            _("You are in no team yet. Ask somebody to invite you, then open the link in their e-mail."),
+            code="no_team",
+        )
+    chosen = request.session.get(SESSION_TEAM)
+    return Actor(next((one for one in memberships if str(one.team_id) == chosen), memberships[0]))
+
+
+def _memberships(request: HttpRequest) -> Any:
+    memberships = Membership.objects.filter(user_id=request.user.pk)
+    return memberships.select_related("team__plan", "team__quota", "user", "quota").order_by("created_at")
+
+
+def frame(request: PageRequest) -> dict[str, Any]:
+    """What `app.html` and the quota meter need."""
+    quota = limits.standing(request.actor)
+    return {
+        "team": request.actor.team,
+        "membership": request.actor.membership,
+        "teams": [membership.team for membership in _memberships(request)],
+        "quota": quota,
+        "quota_taken": quota.used + quota.reserved,
+        "quota_is_low": quota.remaining < quota.limit * LOW_QUOTA,
+    }
+
+
+def show(
+    request: PageRequest, template: str, context: dict[str, Any], *, section: str = "", status: int = 200
+) -> HttpResponse:
+    """Render a page in the frame; `section` is the entry of the navigation that it belongs to."""
+    return render(request, template, {**frame(request), "section": section, **context}, status=status)
+
+
+def fragment(request: PageRequest, *templates: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    """Some partials one after the other, for htmx, followed by the quota meters, which find their own place."""
+    values = {**frame(request), **context}
+    parts = [render_to_string(template, values, request) for template in templates]
+    parts.append(render_to_string("parts/quotas.html", values, request))
+    return HttpResponse("".join(parts), status=status)
+
+
+def add_error(form: Any, error: ChorusError) -> None:
+    """Put a business error onto the field at fault, or onto the form when it has no such field."""
+    form.add_error(error.param if error.param in form.fields else None, str(error))

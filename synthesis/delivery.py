@@ -1,0 +1,71 @@
+"""Handing out stored sound over HTTP: whole, in ranges (players seek by them), or by a presigned address."""
+
+from __future__ import annotations
+
+import re
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import content_disposition_header
+
+from synthesis import storage
+
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+#: What is stored under a key never changes, so a browser may keep it; `private`, as it belongs to one team.
+_CACHE = "private, max-age=3600, immutable"
+
+
+def serve(
+    request: HttpRequest,
+    *,
+    key: str,
+    size: int,
+    content_type: str,
+    filename: str,
+    download: bool = False,
+) -> HttpResponseBase:
+    """The object at `key`, `size` bytes long, for whom the caller has checked already.
+
+    Answers 206 to a Range, 416 to one outside of the object, 302 where storage has a public address. Several ranges
+    at once are answered by the whole, as RFC 9110 allows.
+    """
+    disposition = "attachment" if download else "inline"
+    address = storage.presigned(key, filename=filename, content_type=content_type, disposition=disposition)
+    if address:
+        redirect = HttpResponseRedirect(address)
+        redirect.headers["Cache-Control"] = "private, no-store"
+        return redirect
+    wanted = _wanted(request.headers.get("Range", ""), size)
+    if wanted is None:
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
+    start, end, partial = wanted
+    headers = {
+        "Accept-Ranges": "bytes",
+        "Cache-Control": _CACHE,
+        "Content-Disposition": content_disposition_header(download, filename) or disposition,
+        "Content-Length": str(end - start + 1),
+    }
+    if partial:
+        headers["Content-Range"] = f"bytes {start}-{end}/{size}"
+    status = 206 if partial else 200
+    if request.method == "HEAD" or size == 0:
+        return HttpResponse(status=status, content_type=content_type, headers=headers)
+    return StreamingHttpResponse(
+        storage.open_range(key, start, end), status=status, content_type=content_type, headers=headers
+    )
+
+
+def _wanted(header: str, size: int) -> tuple[int, int, bool] | None:
+    """First and last byte, and whether that is a part; None when the range lies outside."""
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or match.groups() == ("", ""):
+        return 0, size - 1, False
+    first, last = match.groups()
+    if not first:  # the last n bytes
+        start = max(0, size - int(last))
+        return (start, size - 1, True) if int(last) and size else None
+    start = int(first)
+    end = min(int(last), size - 1) if last else size - 1
+    if start >= size:
+        return None
+    return (start, end, True) if start <= end else (0, size - 1, False)

@@ -1,0 +1,156 @@
+"""Requests and voices as pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.templatetags.ui import about, when
+from synthesis.models import Status, SynthesisRequest, Voice
+from synthesis.services import queue
+from synthesis.web.wording import excerpt, gender_name, language_name
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceCard:
+    """A voice in a list. `sample_url` is empty where there is nothing to hear."""
+
+    id: UUID
+    name: str
+    kind: str
+    language: str
+    gender: str
+    meta: str
+    search_words: str
+    sample_url: str
+
+
+def voice_card(voice: Voice) -> VoiceCard:
+    """How `voice` is shown in grids and in the studio's picker."""
+    parts = [language_name(voice.language), gender_name(voice.gender), _(voice.style) if voice.style else ""]
+    meta = " · ".join(part for part in parts if part)
+    return VoiceCard(
+        id=voice.id,
+        name=voice.name,
+        kind=voice.kind,
+        language=voice.language,
+        gender=voice.gender,
+        meta=meta,
+        search_words=f"{voice.name} {meta} {voice.preset} {voice.language}",
+        sample_url=reverse("voice_sample", args=[voice.id]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCard:
+    """A request in a list: `now` says what it is doing, `notice` what its listener should know."""
+
+    id: UUID
+    status: str
+    is_final: bool
+    heading: str
+    voice_name: str
+    characters: int
+    created_at: datetime
+    when: str
+    format: str
+    segments_total: int
+    segments_done: int
+    now: str
+    notice: str
+    announcement: str
+    seconds: float | None
+    audio_url: str
+    download_url: str
+
+
+def request_card(request: SynthesisRequest) -> RequestCard:
+    """How `request` (with `voice` and `output` selected) is shown; asks for its place only while it waits."""
+    output = getattr(request, "output", None)
+    heading = request.title or excerpt(request.text)
+    now = _now(request, expired=output is None)
+    audio = reverse("request_audio", args=[request.id])
+    return RequestCard(
+        id=request.id,
+        status=request.status,
+        is_final=request.is_final,
+        heading=heading,
+        voice_name=request.voice.name,
+        characters=request.characters,
+        created_at=request.created_at,
+        when=when(request.created_at),
+        format=request.format,
+        segments_total=request.segments_total,
+        segments_done=request.segments_done,
+        now=now,
+        notice=_notice(request),
+        announcement=f"{excerpt(heading, 40)}: {now}",
+        seconds=output.seconds if output else None,
+        audio_url=audio if output else "",
+        download_url=f"{audio}?download=1" if output else "",
+    )
+
+
+def request_cards(requests: Iterable[SynthesisRequest]) -> list[RequestCard]:
+    """Cards for several requests."""
+    return [request_card(request) for request in requests]
+
+
+def _now(request: SynthesisRequest, *, expired: bool) -> str:
+    match request.status:
+        case Status.SUCCEEDED:
+            return _("The recording was deleted when its time was over.") if expired else _("Ready to listen")
+        case Status.CANCELED:
+            return _("Cancelled. Nothing was charged.")
+        case Status.FAILED:
+            reason = _(request.error_message) if request.error_message else _("It could not be spoken.")
+            return f"{reason} {_('Nothing was charged.')}"
+    outlook = queue.outlook(request)
+    if request.status == Status.RUNNING:
+        part = min(request.segments_done + 1, request.segments_total)
+        if request.segments_total > 1:
+            speaking = _("Speaking part %(part)d of %(total)d") % {"part": part, "total": request.segments_total}
+        else:
+            speaking = _("Speaking")
+        if outlook.seconds is None:
+            return speaking
+        return _("%(doing)s · %(time)s left") % {"doing": speaking, "time": about(outlook.seconds)}
+    return _waiting(outlook)
+
+
+def _waiting(outlook: queue.Outlook) -> str:
+    ahead = outlook.place.ahead if outlook.place else 0
+    own = outlook.place.ahead_own if outlook.place else 0
+    if ahead == 0:
+        place = _("Next in line")
+    else:
+        place = ngettext("%(n)d ahead", "%(n)d ahead", ahead) % {"n": ahead}
+        if own == ahead and ahead > 1:
+            place = _("%(place)s, all your team’s") % {"place": place}
+        elif own:
+            place = _("%(place)s, %(own)d of them your team’s") % {"place": place, "own": own}
+    if not outlook.workers:
+        return _("%(place)s · waiting for a worker to come back") % {"place": place}
+    if outlook.seconds is None:
+        return place
+    return _("%(place)s · ready in %(time)s") % {"place": place, "time": about(outlook.seconds)}
+
+
+def _notice(request: SynthesisRequest) -> str:
+    if request.cloning != "nearest_preset":
+        return ""
+    version = request.voice_version
+    nearest = version.nearest.get(request.engine, "") if version else ""
+    preset = Voice.objects.filter(team=None, engine=request.engine, preset=nearest).first() if nearest else None
+    if preset:
+        return _("Spoken by the preset “%(preset)s”, which sounds most like “%(voice)s”.") % {
+            "preset": preset.name,
+            "voice": request.voice.name,
+        }
+    return _("Spoken by the preset that sounds most like “%(voice)s”.") % {"voice": request.voice.name}

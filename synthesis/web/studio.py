@@ -1,0 +1,136 @@
+"""The studio: write, choose a voice, submit, listen."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import reswap, retarget
+
+from accounts import permissions
+from accounts.errors import ChorusError
+from accounts.services import limits, rates
+from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
+from synthesis.models import SynthesisRequest, Voice, Worker
+from synthesis.services import submission
+from synthesis.web.cards import VoiceCard, request_card, request_cards, voice_card
+from synthesis.web.forms import StudioForm, engine
+from synthesis.web.requests import own_request, visible_requests
+from synthesis.web.wording import language_name
+
+#: Requests under the editor; the rest is in the history.
+RECENT = 8
+
+
+@require_safe
+@team_page
+def studio(request: PageRequest) -> HttpResponse:
+    """The editor, and one's own latest requests under it."""
+    request.actor.require(permissions.SYNTHESES_READ)
+    recent = visible_requests(request.actor).filter(user=request.user)[:RECENT]
+    context = {
+        **_editor(request, StudioForm(initial=_initial(request))),
+        "recent": request_cards(recent),
+        "workers_alive": Worker.objects.alive().filter(engine=engine().name).exists(),
+        "may_submit": request.actor.can(permissions.SYNTHESES_WRITE),
+    }
+    return show(request, "studio/studio.html", context, section="studio")
+
+
+@require_POST
+@team_page
+def submit(request: PageRequest) -> HttpResponse:
+    """Queue a text. htmx gets its card; a browser without scripts goes back to the studio."""
+    form = StudioForm(request.POST)
+    made = _submit(request, form) if form.is_valid() else None
+    if made is None:
+        context = _editor(request, form)
+        if request.htmx:
+            answer = fragment(request, "studio/form.html", context=context, status=422)
+            return reswap(retarget(answer, "#studio-form"), "outerHTML show:none")
+        context["recent"] = request_cards(visible_requests(request.actor).filter(user=request.user)[:RECENT])
+        context["workers_alive"] = context["may_submit"] = True
+        return show(request, "studio/studio.html", context, section="studio", status=422)
+    if request.htmx:
+        context = {"item": request_card(made), "clear_errors": True, **_counts(request), "oob_count": True}
+        return fragment(request, "studio/request_card.html", "studio/count.html", context=context, status=201)
+    return redirect(f"{reverse('studio')}#request-{made.id}")
+
+
+def _submit(request: PageRequest, form: StudioForm) -> SynthesisRequest | None:
+    values = form.cleaned_data
+    try:
+        rates.hit(request.actor)
+        planned = submission.plan(
+            actor=request.actor,
+            voice=values["voice"],
+            text=values["text"],
+            format=values["format"],
+            speed=values["speed"],
+            language=values["language"],
+            instruction=values.get("instruction", ""),
+        )
+        return submission.submit(actor=request.actor, planned=planned)
+    except ChorusError as error:
+        if error.code == "voice_not_found":
+            form.add_error("voice", _("This voice is no longer there. Choose another one."))
+        else:
+            add_error(form, error)
+        return None
+
+
+def _initial(request: PageRequest) -> dict[str, Any]:
+    """What “use again” and “use this voice” put into the editor."""
+    values: dict[str, Any] = {"voice": request.GET.get("voice", ""), "format": "mp3", "speed": 1.0}
+    again = request.GET.get("from", "")
+    if again:
+        try:
+            before = own_request(request.actor, UUID(again))
+        except ValueError:
+            return values
+        values |= {
+            "text": before.text,
+            "voice": str(before.voice_id),
+            "language": before.language,
+            "speed": before.speed,
+            "format": before.format,
+            "instruction": before.instruction,
+        }
+    return values
+
+
+def _editor(request: PageRequest, form: StudioForm) -> dict[str, Any]:
+    """What the form's partial needs: voices by name (the team's own first), the one chosen, limits."""
+    usable = Voice.objects.usable(request.actor)
+    voices = sorted((voice_card(voice) for voice in usable), key=_order)
+    wanted = str(form["voice"].value() or "") or _last_voice(request)
+    chosen = next((voice for voice in voices if str(voice.id) == wanted), voices[0] if voices else None)
+    languages = sorted({voice.language for voice in voices})
+    return {
+        "form": form,
+        "voices": voices,
+        "chosen": chosen,
+        "own_voices": any(voice.kind == Voice.Kind.CLONED for voice in voices),
+        "voice_languages": [(tag, language_name(tag)) for tag in languages],
+        **_counts(request),
+    }
+
+
+def _order(voice: VoiceCard) -> tuple[bool, str, str]:
+    return voice.kind != Voice.Kind.CLONED, voice.language, voice.name.lower()
+
+
+def _last_voice(request: PageRequest) -> str:
+    last = SynthesisRequest.objects.filter(team=request.actor.team, user=request.user).order_by("-id").first()
+    return str(last.voice_id) if last else ""
+
+
+def _counts(request: PageRequest) -> dict[str, int]:
+    team = limits.of_team(request.actor.team).characters_per_request or 0
+    own = limits.of_member(request.actor.membership).characters_per_request
+    return {"max_characters": team if own is None else min(team, own)}
