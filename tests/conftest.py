@@ -1,1 +1,8 @@
 """Fixtures that every folder of tests can use. The servers behind them are started by `tests.embedded`."""
+
+from django.contrib.auth.hashers import Argon2PasswordHasher
+
+# Cheap on purpose: the tests make hundreds of accounts, and argon2's own strength is not theirs to test.
+Argon2PasswordHasher.time_cost = 1
+Argon2PasswordHasher.memory_cost = 8
+Argon2PasswordHasher.parallelism = 1
