@@ -115,12 +115,16 @@ def get(key: str) -> bytes:
         return client().get_object(Bucket=settings.S3_BUCKET, Key=key)["Body"].read()
 
 
+def size(key: str) -> int:
+    """How many bytes an object has; NotFound or StorageUnavailable."""
+    with _translated():
+        return int(client().head_object(Bucket=settings.S3_BUCKET, Key=key)["ContentLength"])
+
+
 def open_range(key: str, start: int, end: int) -> Iterator[bytes]:
     """The bytes `start` to `end` (inclusive) in pieces; the first is fetched before this returns."""
     with _translated():
-        answer = client().get_object(
-            Bucket=settings.S3_BUCKET, Key=key, Range=f"bytes={start}-{end}"
-        )
+        answer = client().get_object(Bucket=settings.S3_BUCKET, Key=key, Range=f"bytes={start}-{end}")
     return answer["Body"].iter_chunks(64 * 1024)
 
 
@@ -128,8 +132,10 @@ def delete_prefix(prefix: str) -> int:
     """Delete everything below `prefix`; how many objects."""
     count = 0
     with _translated():
-        for page in client().get_paginator("list_objects_v2").paginate(
-            Bucket=settings.S3_BUCKET, Prefix=prefix, PaginationConfig={"PageSize": _DELETE_BATCH}
+        for page in (
+            client()
+            .get_paginator("list_objects_v2")
+            .paginate(Bucket=settings.S3_BUCKET, Prefix=prefix, PaginationConfig={"PageSize": _DELETE_BATCH})
         ):
             keys = [{"Key": item["Key"]} for item in page.get("Contents", [])]
             if keys:
