@@ -87,9 +87,7 @@ def run_next() -> None:
     """Claim and speak one request; nothing when another worker was faster."""
     engine = resident.engine()
     close_old_connections()
-    for request in dispatch.claim(
-        worker=resident.worker_name(), engine=engine.capabilities.name, limit=1
-    ):
+    for request in dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=1):
         _run(request, engine)
 
 

@@ -1,4 +1,7 @@
-"""The doorbell: one tiny RQ job that makes a worker look into Postgres. Losing one delays, and the sweep rings again."""
+"""The doorbell: one tiny RQ job that makes a worker look into Postgres.
+
+Losing one costs a delay: the sweep rings again.
+"""
 
 from __future__ import annotations
 

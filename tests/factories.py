@@ -63,11 +63,15 @@ def preset(name: str = "Hibari", **fields: Any) -> Voice:
         "engine": "hibari",
         "preset": name.lower(),
     } | fields
-    return Voice.objects.get_or_create(team=None, engine=defaults["engine"], preset=defaults["preset"], defaults=defaults)[0]
+    return Voice.objects.get_or_create(
+        team=None, engine=defaults["engine"], preset=defaults["preset"], defaults=defaults
+    )[0]
 
 
 def submit(by: Person, text: str = "Hello there, this is a test.", **fields: Any) -> SynthesisRequest:
     """A queued request."""
     voice = fields.pop("voice", None) or str(preset().id)
     actor = by.by_key
-    return submission.submit(actor=actor, planned=submission.plan(actor=actor, voice=voice, text=text, **fields))
+    return submission.submit(
+        actor=actor, planned=submission.plan(actor=actor, voice=voice, text=text, **fields)
+    )

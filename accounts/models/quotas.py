@@ -54,7 +54,11 @@ class TeamQuota(Override):
     """A team's own limits."""
 
     team = models.OneToOneField(
-        "accounts.Team", primary_key=True, on_delete=models.CASCADE, related_name="quota", verbose_name=_("team")
+        "accounts.Team",
+        primary_key=True,
+        on_delete=models.CASCADE,
+        related_name="quota",
+        verbose_name=_("team"),
     )
 
     class Meta:

@@ -24,7 +24,9 @@ class Role(models.TextChoices):
 def validate_time_zone(value: str) -> None:
     """ValidationError unless `value` is in the IANA database."""
     if value not in zoneinfo.available_timezones():
-        raise ValidationError(_("“%(value)s” is not a time zone. An example: Asia/Shanghai."), params={"value": value})
+        raise ValidationError(
+            _("“%(value)s” is not a time zone. An example: Asia/Shanghai."), params={"value": value}
+        )
 
 
 class Team(models.Model):
@@ -54,7 +56,9 @@ class Membership(models.Model):
     """A person in a team."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships", verbose_name=_("team"))
+    team = models.ForeignKey(
+        Team, on_delete=models.CASCADE, related_name="memberships", verbose_name=_("team")
+    )
     user = models.ForeignKey(
         "accounts.User", on_delete=models.CASCADE, related_name="memberships", verbose_name=_("user")
     )
@@ -77,7 +81,9 @@ class Invitation(models.Model):
     """A link by which one person may join a team. Only its digest is stored."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations", verbose_name=_("team"))
+    team = models.ForeignKey(
+        Team, on_delete=models.CASCADE, related_name="invitations", verbose_name=_("team")
+    )
     email = models.EmailField(_("e-mail address"))
     role = models.CharField(_("role"), max_length=16, choices=Role.choices, default=Role.MEMBER)
     token_digest = models.BinaryField(unique=True)

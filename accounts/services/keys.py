@@ -44,7 +44,9 @@ def create(
     actor.require(permissions.KEYS_WRITE)
     name = name.strip()
     if not name or len(name) > 100:
-        raise InvalidInput(_("Give the key a name of 1 to 100 characters."), code="name_invalid", param="name")
+        raise InvalidInput(
+            _("Give the key a name of 1 to 100 characters."), code="name_invalid", param="name"
+        )
     chosen = list(
         dict.fromkeys(scopes if scopes is not None else set(permissions.DEFAULT_SCOPES) & actor.permissions)
     )
@@ -132,9 +134,7 @@ def authenticate(token: str, *, ip: str) -> Actor:
         raise NotAuthenticated(_("This API key was revoked. Create a new one."), code="api_key_revoked")
     if not key.is_usable:
         raise NotAuthenticated(_("This API key has expired. Create a new one."), code="api_key_expired")
-    membership = (
-        Membership.objects.select_related("quota").filter(team=key.team_id, user=key.user_id).first()
-    )
+    membership = Membership.objects.select_related("quota").filter(team=key.team_id, user=key.user_id).first()
     if membership is None or not key.user.is_active:
         raise NotAuthenticated(
             _("The person whose API key this is no longer belongs to the team."), code="api_key_orphaned"

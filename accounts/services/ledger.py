@@ -142,6 +142,6 @@ def _move(reservation: LedgerEntry, user: UUID | None, key: UUID | None, kind: L
     if kind == LedgerEntry.Kind.SETTLE:
         changes["used"] = F("used") + reservation.characters
     period: date = reservation.period_start
-    UsageCounter.objects.filter(
-        team=reservation.team_id, user=user, api_key=key, period_start=period
-    ).update(**changes)
+    UsageCounter.objects.filter(team=reservation.team_id, user=user, api_key=key, period_start=period).update(
+        **changes
+    )

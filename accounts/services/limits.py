@@ -77,9 +77,7 @@ def period(team: Team, at: datetime | None = None) -> Period:
     first = (at or timezone.now()).astimezone(zone).date().replace(day=1)
     following = first + timedelta(days=calendar.monthrange(first.year, first.month)[1])
     midnight = time.min
-    return Period(
-        first, datetime.combine(first, midnight, zone), datetime.combine(following, midnight, zone)
-    )
+    return Period(first, datetime.combine(first, midnight, zone), datetime.combine(following, midnight, zone))
 
 
 @dataclass(frozen=True, slots=True)

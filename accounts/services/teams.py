@@ -86,9 +86,7 @@ def find_invitation(token: str) -> Invitation:
         Invitation.objects.select_related("team", "invited_by").filter(token_digest=_digest(token)).first()
     )
     if invitation is None or not invitation.is_open:
-        raise NotFound(
-            _("This invitation no longer works. Ask for a new one."), code="invitation_not_found"
-        )
+        raise NotFound(_("This invitation no longer works. Ask for a new one."), code="invitation_not_found")
     return invitation
 
 
@@ -199,15 +197,14 @@ def _locked(actor: Actor, membership_id: UUID) -> Membership:
 def _require_another_owner(membership: Membership) -> None:
     others = Membership.objects.filter(team=membership.team_id, role=Role.OWNER).exclude(pk=membership.pk)
     if not others.exists():
-        raise Conflict(
-            _("A team needs an owner. Make somebody else an owner first."), code="last_owner"
-        )
+        raise Conflict(_("A team needs an owner. Make somebody else an owner first."), code="last_owner")
 
 
 def _require_assignable(actor: Actor, role: str) -> None:
     if role not in Role.values:
         raise InvalidInput(
-            _("“%(role)s” is not a role. There are: %(all)s.") % {"role": role, "all": ", ".join(Role.values)},
+            _("“%(role)s” is not a role. There are: %(all)s.")
+            % {"role": role, "all": ", ".join(Role.values)},
             code="role_unknown",
             param="role",
         )

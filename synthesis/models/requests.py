@@ -89,7 +89,8 @@ class SynthesisRequest(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(status__in=Status.values), name="request_status_known"),
             models.CheckConstraint(
-                condition=~Q(status="running") | Q(lease_until__isnull=False), name="request_running_has_lease"
+                condition=~Q(status="running") | Q(lease_until__isnull=False),
+                name="request_running_has_lease",
             ),
             models.CheckConstraint(
                 condition=Q(status__in=["queued", "running"]) | Q(completed_at__isnull=False),
@@ -101,7 +102,11 @@ class SynthesisRequest(models.Model):
         ]
         indexes = [
             models.Index(
-                "team", F("priority").desc(), "created_at", condition=Q(status="queued"), name="request_queued"
+                "team",
+                F("priority").desc(),
+                "created_at",
+                condition=Q(status="queued"),
+                name="request_queued",
             ),
             models.Index("lease_until", condition=Q(status="running"), name="request_running"),
             models.Index("team", F("id").desc(), name="request_history"),

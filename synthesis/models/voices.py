@@ -75,7 +75,10 @@ class Voice(models.Model):
         verbose_name_plural = _("voices")
         constraints = [
             models.UniqueConstraint(
-                "team", Lower("name"), condition=Q(deleted_at=None, team__isnull=False), name="voice_name_once"
+                "team",
+                Lower("name"),
+                condition=Q(deleted_at=None, team__isnull=False),
+                name="voice_name_once",
             ),
             models.UniqueConstraint(
                 "engine", Lower("name"), condition=Q(team__isnull=True), name="preset_name_once"
@@ -92,7 +95,7 @@ class Voice(models.Model):
 
     @property
     def cloning(self) -> str:
-        """How this installation's engine speaks a cloned voice: none, nearest_preset or zero_shot; empty for a preset."""
+        """How this installation's engine speaks a cloned voice (`Capabilities.cloning`); empty for a preset."""
         return capabilities(settings.CHORUS_ENGINE).cloning if self.kind == self.Kind.CLONED else ""
 
 

@@ -69,7 +69,8 @@ WITH RECURSIVE waiting AS (  -- a loose index scan: one step per team with queue
                row_number() OVER (ORDER BY q.priority DESC, q.created_at) AS nth,
                row_number() OVER (PARTITION BY q.user_id ORDER BY q.priority DESC, q.created_at) AS nth_of_user
         FROM (SELECT s.id, s.user_id, s.priority, s.created_at FROM synthesis_synthesisrequest s
-              WHERE s.team_id = t.id AND s.status = 'queued' AND s.not_before <= statement_timestamp() AND s.engine = %(engine)s
+              WHERE s.team_id = t.id AND s.status = 'queued' AND s.engine = %(engine)s
+                AND s.not_before <= statement_timestamp()
                 AND NOT EXISTS (SELECT 1 FROM member m
                                 WHERE m.team_id = s.team_id AND m.user_id = s.user_id AND m.free <= 0)
               ORDER BY s.priority DESC, s.created_at LIMIT %(n)s) q) r
@@ -80,7 +81,8 @@ WITH RECURSIVE waiting AS (  -- a loose index scan: one step per team with queue
 )
 UPDATE synthesis_synthesisrequest SET
     status = 'running', attempt = attempt + 1, worker = %(worker)s,
-    lease_until = statement_timestamp() + make_interval(secs => %(lease)s), started_at = coalesce(started_at, statement_timestamp())
+    lease_until = statement_timestamp() + make_interval(secs => %(lease)s),
+    started_at = coalesce(started_at, statement_timestamp())
 WHERE id IN (SELECT id FROM candidate) AND status = 'queued'
 RETURNING id
 """
@@ -96,7 +98,9 @@ def claim(*, worker: str, engine: str, limit: int = 1) -> list[SynthesisRequest]
         )
         ids = [row[0] for row in cursor.fetchall()]
         requests = list(
-            SynthesisRequest.objects.select_related("voice", "voice_version").filter(id__in=ids).order_by("id")
+            SynthesisRequest.objects.select_related("voice", "voice_version")
+            .filter(id__in=ids)
+            .order_by("id")
         )
         Attempt.objects.bulk_create(
             Attempt(request=request, number=request.attempt, worker=worker) for request in requests

@@ -54,7 +54,10 @@ def delete_orphans() -> int:
     """Objects of requests that failed or were canceled, and of voices that were deleted or never finished."""
     ended = timezone.now() - _GRACE
     orphaned = SynthesisRequest.objects.filter(
-        status__in=[Status.FAILED, Status.CANCELED], completed_at__lt=ended, attempt__gt=0, objects_deleted=False
+        status__in=[Status.FAILED, Status.CANCELED],
+        completed_at__lt=ended,
+        attempt__gt=0,
+        objects_deleted=False,
     )[:_BATCH]
     count = 0
     for request in orphaned:

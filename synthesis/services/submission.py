@@ -158,7 +158,11 @@ def submit(*, actor: Actor, planned: Plan, priority: int = 0) -> SynthesisReques
             for index, segment in enumerate(planned.segments)
         )
         audit.record(
-            "synthesis.submitted", actor=actor, target=request, characters=planned.characters, source=actor.source
+            "synthesis.submitted",
+            actor=actor,
+            target=request,
+            characters=planned.characters,
+            source=actor.source,
         )
         doorbell.ring()
         events.announce(request.id)
@@ -175,7 +179,8 @@ def _check_queue(actor: Actor) -> None:
     for requests, limit in checks:
         if limit is not None and requests.count() >= limit:
             raise LimitReached(
-                _("%(limit)d requests are waiting already. Wait until some of them are done.") % {"limit": limit},
+                _("%(limit)d requests are waiting already. Wait until some of them are done.")
+                % {"limit": limit},
                 code="concurrent_limit_exceeded",
                 retry_after=QUEUE_FULL_RETRY,
                 queued_limit=limit,

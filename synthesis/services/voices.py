@@ -51,7 +51,8 @@ def create(
     _check_choices(language, gender)
     if not consent:
         raise InvalidInput(
-            _("A voice needs the consent of its speaker. Confirm: “%(statement)s”") % {"statement": CONSENT_STATEMENT},
+            _("A voice needs the consent of its speaker. Confirm: “%(statement)s”")
+            % {"statement": CONSENT_STATEMENT},
             code="consent_required",
             param="consent",
         )
@@ -104,8 +105,7 @@ def _process(
     version.original_seconds = measured.seconds
     version.quality = _plain(measured)
     version.nearest = {
-        engine: nearest.nearest_preset(prepared.samples, rate, language, engine)
-        for engine in nearest.ENGINES
+        engine: nearest.nearest_preset(prepared.samples, rate, language, engine) for engine in nearest.ENGINES
     }
     version.transcript = _checked_transcript(transcript)
     if not version.transcript and transcription.available():
@@ -135,7 +135,8 @@ def update(
     actor.require(permissions.VOICES_WRITE)
     voice = find_own(actor, voice_id)
     current = voice.current_version
-    assert current is not None, "a visible cloned voice has a version"
+    if current is None:  # its upload is not finished yet
+        raise VoiceNotFound
     changed = VoiceVersion(
         voice=voice,
         consent_by=current.consent_by,
@@ -212,7 +213,9 @@ def find_own(actor: Actor, voice_id: UUID, *, lock: bool = False) -> Voice:
 def _checked_name(name: str) -> str:
     name = " ".join(name.split())
     if not name or len(name) > 100 or not name.isprintable():
-        raise InvalidInput(_("Give the voice a name of 1 to 100 characters."), code="name_invalid", param="name")
+        raise InvalidInput(
+            _("Give the voice a name of 1 to 100 characters."), code="name_invalid", param="name"
+        )
     return name
 
 

@@ -18,7 +18,9 @@ def beat(*, name: str, **fields: Any) -> None:
     now = timezone.now()
     if not Worker.objects.filter(name=name).update(last_seen=now, **fields):
         Worker.objects.update_or_create(
-            name=name, defaults={"last_seen": now, **fields}, create_defaults={"started_at": now, "last_seen": now, **fields}
+            name=name,
+            defaults={"last_seen": now, **fields},
+            create_defaults={"started_at": now, "last_seen": now, **fields},
         )
 
 

@@ -22,13 +22,22 @@ def test_a_key_finds_its_actor_and_is_stored_as_a_digest(django_assert_num_queri
     stored = ApiKey.objects.get()
     assert alice.secret.rsplit("_", 1)[1].encode() not in bytes(stored.digest)
     assert stored.last_used_at is not None
-    with django_assert_num_queries(2):  # key with team and plan, membership; the last use was written just now
+    with django_assert_num_queries(
+        2
+    ):  # key with team and plan, membership; the last use was written just now
         keys.authenticate(alice.secret, ip="127.0.0.1")
 
 
 def test_wrong_keys_are_refused():
     alice = factories.owner("Alice")
-    for token in ("", "x", "chorus_x_y", alice.secret[:-1], alice.secret + "x", alice.secret.replace("chorus", "other")):
+    for token in (
+        "",
+        "x",
+        "chorus_x_y",
+        alice.secret[:-1],
+        alice.secret + "x",
+        alice.secret.replace("chorus", "other"),
+    ):
         with pytest.raises(NotAuthenticated) as caught:
             keys.authenticate(token, ip="127.0.0.1")
         assert caught.value.code == "invalid_api_key"

@@ -104,7 +104,11 @@ def test_the_database_itself_refuses_to_pass_the_allowance():
 def test_ledger_and_audit_log_are_append_only(statement, table):
     alice = factories.owner("Alice")
     ledger.reserve(actor=alice.actor, request_id=uuid.uuid4(), characters=1)
-    with pytest.raises(ProgrammingError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
+    with (
+        pytest.raises(ProgrammingError, match="append-only"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
         cursor.execute(statement.format(table))
 
 

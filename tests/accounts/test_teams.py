@@ -32,7 +32,11 @@ def test_an_invitation_brings_a_new_person_in(django_capture_on_commit_callbacks
     assert mail.outbox[0].to == ["dora@example.org"]
     assert token.encode() not in bytes(invitation.token_digest)
     membership = teams.accept(token=token, user=None, name="多拉", password=factories.PASSWORD)
-    assert (membership.team, membership.role, membership.user.email) == (alice.actor.team, "member", "dora@example.org")
+    assert (membership.team, membership.role, membership.user.email) == (
+        alice.actor.team,
+        "member",
+        "dora@example.org",
+    )
     assert membership.user.check_password(factories.PASSWORD)
     with pytest.raises(NotFound):
         teams.accept(token=token, user=None, name="x", password=factories.PASSWORD)
@@ -75,7 +79,11 @@ def test_a_weak_password_makes_no_account():
 
 @pytest.mark.parametrize(
     ("email", "role", "code"),
-    [("nonsense", "member", "email_invalid"), ("d@example.org", "king", "role_unknown"), ("alice@example.org", "member", "already_member")],
+    [
+        ("nonsense", "member", "email_invalid"),
+        ("d@example.org", "king", "role_unknown"),
+        ("alice@example.org", "member", "already_member"),
+    ],
 )
 def test_bad_invitations(email, role, code):
     alice = factories.owner("Alice")
@@ -129,7 +137,9 @@ def test_an_admin_cannot_touch_an_owner():
     ada = factories.colleague(alice, "Ada", Role.ADMIN)
     second = factories.colleague(alice, "Olga", Role.OWNER)
     for attempt in (
-        lambda: teams.change_role(actor=ada.actor, membership_id=second.actor.membership.id, role=Role.VIEWER),
+        lambda: teams.change_role(
+            actor=ada.actor, membership_id=second.actor.membership.id, role=Role.VIEWER
+        ),
         lambda: teams.remove(actor=ada.actor, membership_id=second.actor.membership.id),
     ):
         with pytest.raises(NotAllowed):

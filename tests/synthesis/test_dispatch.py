@@ -23,7 +23,12 @@ def _claim(worker="w1", limit=1):
 
 def _made(request):
     return dispatch.Made(
-        key=f"teams/{request.team_id}/x", content_type="audio/mpeg", bytes=1, sha256="0" * 64, seconds=1.0, sample_rate=24000
+        key=f"teams/{request.team_id}/x",
+        content_type="audio/mpeg",
+        bytes=1,
+        sha256="0" * 64,
+        seconds=1.0,
+        sample_rate=24000,
     )
 
 
@@ -187,7 +192,10 @@ def test_another_engines_requests_are_not_taken():
 
 @pytest.mark.django_db(transaction=True)
 def test_simultaneous_claims_take_each_request_once_and_pass_no_limit():
-    people = [factories.owner(name, plan_=factories.plan("Four", concurrent_requests=4)) for name in ("Alice", "Charlie")]
+    people = [
+        factories.owner(name, plan_=factories.plan("Four", concurrent_requests=4))
+        for name in ("Alice", "Charlie")
+    ]
     for person in people:
         for _i in range(10):
             factories.submit(person)

@@ -57,10 +57,7 @@ def _create_demo() -> dict[str, str]:
     demo = _account(DEMO_EMAIL, passwords[DEMO_EMAIL], name="Demo")
     _account(ADMIN_EMAIL, passwords[ADMIN_EMAIL], name="Admin", is_staff=True, is_superuser=True)
     membership = demo.memberships.select_related("team__plan", "user").filter(team__name=DEMO_TEAM).first()
-    if membership is None:
-        actor = teams.create(owner=demo, name=DEMO_TEAM, plan=plan)
-    else:
-        actor = Actor(membership)
+    actor = Actor(membership) if membership else teams.create(owner=demo, name=DEMO_TEAM, plan=plan)
     _key, secret = keys.create(actor=actor, name="First key", scopes=sorted(actor.permissions))
     return {
         "email": DEMO_EMAIL,

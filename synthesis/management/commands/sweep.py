@@ -35,7 +35,7 @@ class Command(BaseCommand):
                 close_old_connections()
                 try:
                     done = task()
-                except Exception:  # noqa: BLE001  one task's trouble must not end the others
+                except Exception:
                     logger.exception("The sweep's task failed", extra={"task": task.__name__})
                 else:
                     if done:
