@@ -1,0 +1,48 @@
+"""One resident worker in a process of its own, as `manage.py worker` runs it, with a journal in the
+database's place."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+import redis
+from rq import Queue
+
+from gpu_worker.worker import Limits, Report, ResidentWorker
+from tests.gpu_worker.resident import journal
+
+
+def give_back(name: str, exit_code: int | None) -> None:
+    """Refuse while the test says that the database is away."""
+    if Path(os.environ["CHORUS_TEST_JOURNAL"]).with_name("database-away").exists():
+        journal.write("refused")
+        raise ConnectionError("the database is away")
+    journal.write("lost", worker=name, exit_code=exit_code)
+
+
+def beat(report: Report) -> None:
+    """Note the state."""
+    journal.write(
+        "beat", state=report.state, done=report.requests_done, rss=report.rss_bytes, error=report.last_error
+    )
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO)
+    _, url, name, queue, max_requests, max_rss_mib = sys.argv
+    connection = redis.Redis.from_url(url)
+    ResidentWorker.beat_seconds = 1.0
+    worker = ResidentWorker(
+        [Queue(queue, connection=connection)],
+        name,
+        connection=connection,
+        loader="tests.gpu_worker.resident.jobs.load",
+        on_child_lost=give_back,
+        beat=beat,
+        limits=Limits(requests=int(max_requests), rss_bytes=int(max_rss_mib) * 2**20),
+    )
+    worker.work(logging_level="WARNING")
+    sys.exit(1 if worker.failure else 0)
