@@ -99,7 +99,9 @@ def when(value: datetime | None) -> str:
     local = timezone.localtime(value)
     if local.date() == timezone.localtime().date():
         return date_format(local, "H:i")
-    return date_format(local, "MONTH_DAY_FORMAT" if local.year == timezone.localtime().year else "DATE_FORMAT")
+    return date_format(
+        local, "MONTH_DAY_FORMAT" if local.year == timezone.localtime().year else "DATE_FORMAT"
+    )
 
 
 @register.filter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -10,6 +11,11 @@ from django.contrib.auth import forms as auth_forms
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Role, User
+
+
+def offer(form: forms.BaseForm, name: str, choices: Sequence[tuple[str, Any]]) -> None:
+    """Give a choice field its choices, where they depend on the reader or the installation."""
+    form.fields[name].choices = choices  # type: ignore[attr-defined]
 
 
 class Styled:
@@ -50,11 +56,11 @@ class PasswordResetForm(Styled, auth_forms.PasswordResetForm):
         self.fields["email"].label = _("E-mail address")
 
 
-class SetPasswordForm(Styled, auth_forms.SetPasswordForm[User]):
+class SetPasswordForm(Styled, auth_forms.SetPasswordForm):  # type: ignore[type-arg]
     """A new password, twice."""
 
 
-class PasswordChangeForm(Styled, auth_forms.PasswordChangeForm[User]):
+class PasswordChangeForm(Styled, auth_forms.PasswordChangeForm):  # type: ignore[type-arg]
     """The old password, and a new one twice."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -78,12 +84,10 @@ class JoinForm(Styled, forms.Form):
     )
 
 
-class ProfileForm(Styled, forms.ModelForm[User]):
+class ProfileForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
     """What others see of a person, and the language they are spoken to in."""
 
-    language = forms.ChoiceField(
-        label=_("Language"), choices=[("", _("As the browser asks"))], required=False
-    )
+    language = forms.ChoiceField(label=_("Language"), required=False)
 
     class Meta:
         model = User
@@ -93,17 +97,18 @@ class ProfileForm(Styled, forms.ModelForm[User]):
         super().__init__(*args, **kwargs)
         self.fields["name"].label = _("Your name")
         self.fields["name"].widget.attrs["autocomplete"] = "name"
-        field = self.fields["language"]
-        assert isinstance(field, forms.ChoiceField)
         # Each language in its own words, so that everybody finds theirs.
         own = {"en": "English", "zh-hans": "简体中文"}
-        field.choices = [*field.choices, *((code, own.get(code, name)) for code, name in settings.LANGUAGES)]
+        languages = [(code, own.get(code, name)) for code, name in settings.LANGUAGES]
+        offer(self, "language", [("", _("As the browser asks")), *languages])
 
 
 class InviteForm(Styled, forms.Form):
     """Whom to invite, and as what."""
 
-    email = forms.EmailField(label=_("Invite by e-mail address"), widget=forms.EmailInput(attrs={"autocomplete": "off"}))
+    email = forms.EmailField(
+        label=_("Invite by e-mail address"), widget=forms.EmailInput(attrs={"autocomplete": "off"})
+    )
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.MEMBER)
 
 

@@ -100,7 +100,9 @@ def show(
     return render(request, template, {**frame(request), "section": section, **context}, status=status)
 
 
-def fragment(request: PageRequest, *templates: str, context: dict[str, Any], status: int = 200) -> HttpResponse:
+def fragment(
+    request: PageRequest, *templates: str, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
     """Some partials one after the other, for htmx, followed by the quota meters, which find their own place."""
     values = {**frame(request), **context}
     parts = [render_to_string(template, values, request) for template in templates]

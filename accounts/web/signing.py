@@ -141,5 +141,8 @@ def account(request: PageRequest) -> HttpResponse:
         return redirect("account")
     failed = bool(profile.errors or password.errors)
     return show(
-        request, "accounts/account.html", {"profile": profile, "password": password}, status=422 if failed else 200
+        request,
+        "accounts/account.html",
+        {"profile": profile, "password": password},
+        status=422 if failed else 200,
     )

@@ -92,7 +92,9 @@ def key_create(request: PageRequest) -> HttpResponse:
         days = form.cleaned_data["expires"]
         expires_at = timezone.now() + timedelta(days=int(days)) if days else None
         try:
-            _key, secret = keys.create(actor=request.actor, name=form.cleaned_data["name"], expires_at=expires_at)
+            _key, secret = keys.create(
+                actor=request.actor, name=form.cleaned_data["name"], expires_at=expires_at
+            )
         except ChorusError as error:
             add_error(form, error)
         else:
@@ -124,7 +126,9 @@ def _answer(request: PageRequest, part: str, *, status: int = 200, **shown: Any)
 def _context(request: HttpRequest) -> dict[str, Any]:
     actor: Actor = request.actor  # type: ignore[attr-defined]
     may_manage = actor.can(permissions.MEMBERS_WRITE)
-    roles = [choice for choice in Role.choices if choice[0] != Role.OWNER or actor.membership.role == Role.OWNER]
+    roles = [
+        choice for choice in Role.choices if choice[0] != Role.OWNER or actor.membership.role == Role.OWNER
+    ]
     invite_form = forms.InviteForm()
     invite_form.fields["role"].choices = roles  # type: ignore[attr-defined]
     return {

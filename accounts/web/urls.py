@@ -15,7 +15,9 @@ urlpatterns = [
         name="password_reset_done",
     ),
     path(
-        "password/reset/<uidb64>/<token>/", signing.PasswordResetConfirm.as_view(), name="password_reset_confirm"
+        "password/reset/<uidb64>/<token>/",
+        signing.PasswordResetConfirm.as_view(),
+        name="password_reset_confirm",
     ),
     path(
         "password/reset/done/",
@@ -28,7 +30,11 @@ urlpatterns = [
     path("team/", team.team, name="team"),
     path("team/switch/", team.switch, name="switch_team"),
     path("team/invitations/", team.invite, name="invite"),
-    path("team/invitations/<uuid:invitation_id>/withdraw/", team.invitation_withdraw, name="invitation_withdraw"),
+    path(
+        "team/invitations/<uuid:invitation_id>/withdraw/",
+        team.invitation_withdraw,
+        name="invitation_withdraw",
+    ),
     path("team/members/<uuid:membership_id>/role/", team.member_role, name="member_role"),
     path("team/members/<uuid:membership_id>/remove/", team.member_remove, name="member_remove"),
     path("team/keys/", team.key_create, name="key_create"),

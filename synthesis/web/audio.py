@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -12,9 +11,9 @@ from django.views.decorators.http import require_safe
 from accounts.web.shell import PageRequest, team_page
 from synthesis import delivery, storage
 from synthesis.errors import NotReady
-from synthesis.models import Voice
 from synthesis.services import voices
 from synthesis.web.requests import own_request
+from synthesis.web.voices import current_version
 from synthesis.web.wording import excerpt
 
 
@@ -33,4 +32,30 @@ def request_audio(request: PageRequest, request_id: UUID) -> HttpResponseBase:
         content_type=output.content_type,
         filename=f"{excerpt(found.title or found.text, 60).rstrip('…')}.{found.format}",
         download="download" in request.GET,
+    )
+
+
+@require_safe
+@team_page
+def voice_sample(request: PageRequest, voice_id: UUID) -> HttpResponseBase:
+    """How a voice sounds: a preset's sample, or the part of the team's own recording that is used."""
+    voice = voices.find(request.actor, voice_id)
+    version = current_version(voice)
+    return _stored(request, version.processed_key, "audio/wav", f"{voice.name}.wav")
+
+
+@require_safe
+@team_page
+def voice_original(request: PageRequest, voice_id: UUID) -> HttpResponseBase:
+    """The whole recording as it was uploaded. Its type is the browser's to find out, never to be run as a page."""
+    voice = voices.find_own(request.actor, voice_id)
+    version = current_version(voice)
+    return _stored(
+        request, version.original_key, "application/octet-stream", version.original_name or voice.name
+    )
+
+
+def _stored(request: PageRequest, key: str, content_type: str, filename: str) -> HttpResponseBase:
+    return delivery.serve(
+        request, key=key, size=storage.size(key), content_type=content_type, filename=filename
     )

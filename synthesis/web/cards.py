@@ -115,7 +115,10 @@ def _now(request: SynthesisRequest, *, expired: bool) -> str:
     if request.status == Status.RUNNING:
         part = min(request.segments_done + 1, request.segments_total)
         if request.segments_total > 1:
-            speaking = _("Speaking part %(part)d of %(total)d") % {"part": part, "total": request.segments_total}
+            speaking = _("Speaking part %(part)d of %(total)d") % {
+                "part": part,
+                "total": request.segments_total,
+            }
         else:
             speaking = _("Speaking")
         if outlook.seconds is None:
@@ -131,10 +134,11 @@ def _waiting(outlook: queue.Outlook) -> str:
         place = _("Next in line")
     else:
         place = ngettext("%(n)d ahead", "%(n)d ahead", ahead) % {"n": ahead}
-        if own == ahead and ahead > 1:
-            place = _("%(place)s, all your team’s") % {"place": place}
+        if own == ahead:
+            every = ngettext("from your team", "all from your team", own)
+            place = _("%(place)s, %(whose)s") % {"place": place, "whose": every}
         elif own:
-            place = _("%(place)s, %(own)d of them your team’s") % {"place": place, "own": own}
+            place = _("%(place)s, %(own)d of them from your team") % {"place": place, "own": own}
     if not outlook.workers:
         return _("%(place)s · waiting for a worker to come back") % {"place": place}
     if outlook.seconds is None:
@@ -147,7 +151,9 @@ def _notice(request: SynthesisRequest) -> str:
         return ""
     version = request.voice_version
     nearest = version.nearest.get(request.engine, "") if version else ""
-    preset = Voice.objects.filter(team=None, engine=request.engine, preset=nearest).first() if nearest else None
+    preset = (
+        Voice.objects.filter(team=None, engine=request.engine, preset=nearest).first() if nearest else None
+    )
     if preset:
         return _("Spoken by the preset “%(preset)s”, which sounds most like “%(voice)s”.") % {
             "preset": preset.name,

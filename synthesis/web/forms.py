@@ -8,7 +8,7 @@ from django import forms
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
-from accounts.web.forms import Styled
+from accounts.web.forms import Styled, offer
 from synthesis.engines import Capabilities, capabilities
 from synthesis.models import Format, Voice, VoiceVersion
 from synthesis.web.wording import language_name
@@ -39,7 +39,9 @@ class StudioForm(Styled, forms.Form):
     voice = forms.CharField(required=False)
     language = forms.ChoiceField(label=_("Language"), required=False)
     speed = forms.FloatField(
-        label=_("Speed"), initial=1.0, widget=forms.NumberInput(attrs={"type": "range", "class": "slider", "step": "0.05"})
+        label=_("Speed"),
+        initial=1.0,
+        widget=forms.NumberInput(attrs={"type": "range", "class": "slider", "step": "0.05"}),
     )
     format = forms.ChoiceField(
         label=_("Format"), choices=Format.choices, initial=Format.MP3, widget=forms.RadioSelect
@@ -54,12 +56,14 @@ class StudioForm(Styled, forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         can = engine()
-        language = self.fields["language"]
-        assert isinstance(language, forms.ChoiceField)
-        language.choices = [
-            ("", _("As the text is written")),
-            *((tag, language_name(tag)) for tag in can.languages),
-        ]
+        offer(
+            self,
+            "language",
+            [
+                ("", _("As the text is written")),
+                *((tag, language_name(tag)) for tag in can.languages),
+            ],
+        )
         self.fields["speed"].widget.attrs |= {"min": can.speed[0], "max": can.speed[1]}
         if not can.instructions:
             del self.fields["instruction"]
@@ -71,7 +75,10 @@ class VoiceForm(Styled, forms.Form):
     audio = forms.FileField(
         label=_("Recording"),
         help_text=_("MP3, WAV, M4A, OGG, WebM or FLAC, or the sound of a video; 3 seconds to 10 minutes."),
-        error_messages={"required": _("Choose a recording."), "empty": _("This file is empty. Choose another one.")},
+        error_messages={
+            "required": _("Choose a recording."),
+            "empty": _("This file is empty. Choose another one."),
+        },
         widget=forms.FileInput(attrs={"accept": "audio/*,video/*,.m4a,.opus,.flac"}),
     )
     name = forms.CharField(
@@ -88,15 +95,15 @@ class VoiceForm(Styled, forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
     )
     consent = forms.BooleanField(
-        error_messages={"required": _("Without the consent of the person who speaks, a voice cannot be kept.")},
+        error_messages={
+            "required": _("Without the consent of the person who speaks, a voice cannot be kept.")
+        },
     )
 
     def __init__(self, *args: Any, statement: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["consent"].label = statement
-        language = self.fields["language"]
-        assert isinstance(language, forms.ChoiceField)
-        language.choices = [(tag, language_name(tag)) for tag in engine().languages]
+        offer(self, "language", [(tag, language_name(tag)) for tag in engine().languages])
 
 
 class VoiceUpdateForm(Styled, forms.Form):
@@ -108,8 +115,12 @@ class VoiceUpdateForm(Styled, forms.Form):
     transcript = forms.CharField(
         label=_("What is said in it"), required=False, widget=forms.Textarea(attrs={"rows": 3})
     )
-    start = forms.FloatField(label=_("From (seconds)"), min_value=0, widget=forms.NumberInput(attrs={"step": "0.1"}))
-    end = forms.FloatField(label=_("To (seconds)"), min_value=0, widget=forms.NumberInput(attrs={"step": "0.1"}))
+    start = forms.FloatField(
+        label=_("From (seconds)"), min_value=0, widget=forms.NumberInput(attrs={"step": "0.1"})
+    )
+    end = forms.FloatField(
+        label=_("To (seconds)"), min_value=0, widget=forms.NumberInput(attrs={"step": "0.1"})
+    )
 
     def __init__(self, *args: Any, voice: Voice, version: VoiceVersion, **kwargs: Any) -> None:
         kwargs["initial"] = {
@@ -121,9 +132,7 @@ class VoiceUpdateForm(Styled, forms.Form):
             "end": round(version.window_end, 1),
         }
         super().__init__(*args, **kwargs)
-        language = self.fields["language"]
-        assert isinstance(language, forms.ChoiceField)
-        language.choices = [(tag, language_name(tag)) for tag in engine().languages]
+        offer(self, "language", [(tag, language_name(tag)) for tag in engine().languages])
         for name in ("start", "end"):
             self.fields[name].widget.attrs["max"] = round(version.original_seconds, 1)
 

@@ -2,10 +2,11 @@
 
 from django.urls import path
 
-from synthesis.web import audio, requests, studio, voices
+from synthesis.web import audio, live, requests, studio, voices
 
 urlpatterns = [
     path("", studio.studio, name="studio"),
+    path("events/", live.stream, name="events"),
     path("requests/", studio.submit, name="submit"),
     path("requests/<uuid:request_id>/", requests.detail, name="request"),
     path("requests/<uuid:request_id>/card/", requests.card, name="request_card"),

@@ -18,7 +18,8 @@ from accounts import permissions
 from accounts.errors import ChorusError
 from accounts.services import rates
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
-from synthesis.models import Voice
+from synthesis.errors import VoiceNotFound
+from synthesis.models import Voice, VoiceVersion
 from synthesis.services import voices as service
 from synthesis.web.cards import VoiceCard, voice_card
 from synthesis.web.forms import VoiceForm, VoiceUpdateForm, engine
@@ -39,7 +40,9 @@ def voices(request: PageRequest) -> HttpResponse:
     context = {
         "own_voices": [voice for voice in found if voice.kind == Voice.Kind.CLONED],
         "presets": [voice for voice in found if voice.kind == Voice.Kind.PRESET],
-        "voice_languages": [(tag, language_name(tag)) for tag in sorted({voice.language for voice in everything})],
+        "voice_languages": [
+            (tag, language_name(tag)) for tag in sorted({voice.language for voice in everything})
+        ],
         "q": q,
         "language": language,
         "gender": gender,
@@ -108,8 +111,7 @@ def _create(request: PageRequest, form: VoiceForm) -> Voice | None:
 def detail(request: PageRequest, voice_id: UUID) -> HttpResponse:
     """One of the team's own voices: how good the recording is, which part is used, what can be changed."""
     voice = service.find_own(request.actor, voice_id)
-    version = voice.current_version
-    assert version is not None, "a visible cloned voice has a version"
+    version = current_version(voice)
     form = VoiceUpdateForm(request.POST if request.method == "POST" else None, voice=voice, version=version)
     if request.method == "POST" and form.is_valid():
         try:
@@ -132,6 +134,13 @@ def detail(request: PageRequest, voice_id: UUID) -> HttpResponse:
         "may_change": request.actor.can(permissions.VOICES_WRITE),
     }
     return show(request, "voices/detail.html", context, section="voices", status=422 if form.errors else 200)
+
+
+def current_version(voice: Voice) -> VoiceVersion:
+    """The recording that a voice is made from; VoiceNotFound for one that has none."""
+    if voice.current_version is None:
+        raise VoiceNotFound
+    return voice.current_version
 
 
 def _nearest(nearest: dict[str, str]) -> str:

@@ -6,9 +6,8 @@ from functools import lru_cache
 from uuid import UUID
 
 from babel import Locale, UnknownLocaleError
-from django.utils.translation import get_language, to_locale
+from django.utils.translation import get_language, gettext_lazy, to_locale
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 #: Babel says “Chinese”; people who choose a voice want to know which.
 _OWN_NAMES = {

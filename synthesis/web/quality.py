@@ -1,0 +1,28 @@
+"""How good a recording is, told as one would tell a friend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from synthesis.audio import quality
+from synthesis.models import VoiceVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`tone` is good or warn; `points` are sentences, the gravest first."""
+
+    tone: str
+    headline: str
+    points: list[str]
+
+
+def verdict(version: VoiceVersion) -> Verdict:
+    """What to say about a recording that was good enough to be kept."""
+    codes = version.quality.get("problems", [])
+    points = [str(quality.MESSAGES[code]) for code in codes if code in quality.MESSAGES]
+    if not points:
+        return Verdict("good", _("A clean recording. The voice comes through clearly."), [])
+    return Verdict("warn", _("Usable, but it could be better:"), points)
