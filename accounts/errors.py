@@ -6,6 +6,7 @@ ChorusError
 ├── NotAllowed (403)
 ├── NotFound (404)
 ├── Conflict (409)
+├── PayloadTooLarge (413)
 ├── Unprocessable (422)
 ├── LimitReached (429)
 └── Unavailable (503)
@@ -83,6 +84,13 @@ class Conflict(ChorusError):
 
     status = 409
     code = "conflict"
+
+
+class PayloadTooLarge(ChorusError):
+    """The body is larger than what is taken here."""
+
+    status = 413
+    code = "payload_too_large"
 
 
 class Unprocessable(ChorusError):

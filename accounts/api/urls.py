@@ -1,3 +1,9 @@
-"""Addresses; added below."""
+"""Addresses below /v1/ that concern the account."""
 
-urlpatterns: list = []
+from django.urls import path
+
+from accounts.api import quota
+
+urlpatterns = [
+    path("quota", quota.QuotaView.as_view(), name="api_quota"),
+]

@@ -55,6 +55,16 @@ def of_member(membership: Membership) -> Limits:
     return Limits(**{name: getattr(override, name, None) for name in FIELDS})
 
 
+def tightest(actor: Actor) -> Limits:
+    """For each limit the lower of the team's and the person's; none of them is None."""
+    team, member = of_team(actor.team), of_member(actor.membership)
+    values = {}
+    for name in FIELDS:
+        both = (getattr(team, name), getattr(member, name))
+        values[name] = min(limit for limit in both if limit is not None)
+    return Limits(**values)
+
+
 def _override(owner: Team | Membership) -> Override | None:
     try:
         return owner.quota
@@ -126,14 +136,8 @@ def standing(actor: Actor) -> Standing:
 
 def check_length(actor: Actor, characters: int, *, param: str) -> None:
     """InvalidInput when a text is longer than team or person may send in one request."""
-    allowed = min(
-        limit
-        for limit in (
-            of_team(actor.team).characters_per_request,
-            of_member(actor.membership).characters_per_request,
-        )
-        if limit is not None
-    )
+    allowed = tightest(actor).characters_per_request
+    assert allowed is not None, "a plan has every limit"
     if characters > allowed:
         raise InvalidInput(
             _(

@@ -28,6 +28,10 @@ CHORUS_SWEEP_SECONDS = env.integer("CHORUS_SWEEP_SECONDS", 2)
 CHORUS_WORKER_MAX_REQUESTS = env.integer("CHORUS_WORKER_MAX_REQUESTS", 0)
 CHORUS_WORKER_MAX_RSS_MB = env.integer("CHORUS_WORKER_MAX_RSS_MB", 0)
 CHORUS_MAX_UPLOAD_MB = env.integer("CHORUS_MAX_UPLOAD_MB", 50)
+#: Addresses of our own proxies: only from them is `X-Forwarded-For` believed.
+CHORUS_TRUSTED_PROXIES = env.words("CHORUS_TRUSTED_PROXIES")
+#: Whether this process answers by ASGI (set by `config.asgi`), where a request may wait without a thread.
+CHORUS_ASGI = False
 
 DEBUG = env.boolean("CHORUS_DEBUG")
 ALLOWED_HOSTS = env.words("CHORUS_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
@@ -187,7 +191,9 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api.authentication.ApiKeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["accounts.api.permissions.HasScope"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["accounts.api.negotiation.JsonParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "accounts.api.negotiation.AlwaysJson",
+    "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "config.errors.api_exception_handler",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "UNAUTHENTICATED_USER": None,

@@ -1,0 +1,72 @@
+"""API keys on requests, and whose address a request comes from."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.request import Request
+
+from accounts.actors import Actor
+from accounts.errors import NotAuthenticated
+from accounts.models import User
+from accounts.services import keys
+
+
+class ApiKeyAuthentication(BaseAuthentication):
+    """`Authorization: Bearer …` (OpenAI's clients) or `xi-api-key: …` (ElevenLabs' clients).
+
+    The actor becomes `request.auth` and `request.actor`. NotAuthenticated for an unknown, revoked or expired key,
+    NotAllowed for a suspended team or an address that the key does not allow.
+    """
+
+    def authenticate(self, request: Request) -> tuple[User, Actor] | None:
+        """None when no key was sent at all: some routes need none."""
+        token = _token(request)
+        if token is None:
+            return None
+        actor = keys.authenticate(token, ip=client_address(request))
+        request.actor = actor
+        return actor.user, actor
+
+    def authenticate_header(self, request: Request) -> str:
+        """What a 401 says in `WWW-Authenticate`."""
+        return 'Bearer realm="chorus"'
+
+
+def _token(request: Request) -> str | None:
+    header = request.headers.get("Authorization", "")
+    if header:
+        scheme, _space, token = header.partition(" ")
+        if scheme.lower() != "bearer":
+            raise NotAuthenticated(
+                _("Send the key as “Authorization: Bearer …”; other schemes are not understood.")
+            )
+    else:
+        token = request.headers.get("xi-api-key")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise NotAuthenticated
+    return token
+
+
+def client_address(request: Request | HttpRequest) -> str:
+    """The IP address of the caller.
+
+    A proxy adds the address that it saw to the end of `X-Forwarded-For`; what stands before that is the caller's own
+    word. So the last entry counts, and only when the request comes from one of CHORUS_TRUSTED_PROXIES (several
+    proxies in a row: the last entry that is none of them).
+    """
+    address = request.META.get("REMOTE_ADDR", "")
+    if address not in settings.CHORUS_TRUSTED_PROXIES:
+        return address
+    for entry in reversed(request.headers.get("X-Forwarded-For", "").split(",")):
+        try:
+            address = str(ipaddress.ip_address(entry.strip()))
+        except ValueError:
+            break
+        if address not in settings.CHORUS_TRUSTED_PROXIES:
+            break
+    return address

@@ -1,0 +1,105 @@
+"""What every view of the API shares: the actor, bounded bodies, limits in headers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from django.utils.translation import gettext as _
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.views import APIView
+
+from accounts.actors import Actor
+from accounts.api.negotiation import JSON_BYTES, too_large
+from accounts.errors import ChorusError, LimitReached, NotFound
+from accounts.services import limits, rates
+
+
+class LengthRequired(ChorusError):
+    """A body whose size is not said in advance."""
+
+    status = 411
+    code = "length_required"
+
+
+class ApiView(APIView):
+    """A view by key. `required_scopes` names the scope of each method; `body_bytes` bounds the body."""
+
+    required_scopes: ClassVar[dict[str, str | None]] = {}
+    body_bytes: int = JSON_BYTES
+    http_method_names = ["get", "head", "post", "patch", "delete"]
+    _window: rates.Window | None = None
+
+    @property
+    def actor(self) -> Actor:
+        """Who is calling; there is one, or the request would have been refused."""
+        return self.request.auth  # type: ignore[return-value]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse a body that is too large before any of it is read."""
+        self._check_length(request)
+        super().initial(request, *args, **kwargs)
+
+    def _check_length(self, request: Request) -> None:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isascii() and length.isdigit() and int(length) > self.body_bytes:
+            raise too_large(self.body_bytes)
+        if "chunked" in request.headers.get("Transfer-Encoding", "").lower() and length == "0":
+            raise LengthRequired(_("Send the body with a Content-Length, not in chunks."))
+
+    def hit(self) -> None:
+        """Count this request against the requests per minute; LimitReached when there were too many."""
+        self._window = rates.hit(self.actor)
+
+    def read(self, kind: type[Serializer[Any]], data: Any = None) -> dict[str, Any]:
+        """The body (or `data`) as `kind` understands it; ValidationError names the first wrong field."""
+        serializer = kind(data=self.request.data if data is None else data)
+        serializer.is_valid(raise_exception=True)
+        values: dict[str, Any] = serializer.validated_data
+        return values
+
+    def query(self, kind: type[Serializer[Any]]) -> dict[str, Any]:
+        """The same for the query string; empty values count as absent."""
+        return self.read(kind, {name: value for name, value in self.request.query_params.items() if value})
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """As REST framework does; a refusal by rate also fills the rate headers."""
+        if isinstance(exc, LimitReached) and "requests_limit" in exc.details:
+            self._window = rates.Window(exc.details["requests_limit"], 0, exc.retry_after or 1)
+        return super().handle_exception(exc)
+
+    def finalize_response(
+        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
+    ) -> HttpResponseBase:
+        """Say what is left of the rate."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if self._window is not None:
+            for name, value in _rate_headers(self.actor, self._window).items():
+                response.headers[name] = value
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+def _rate_headers(actor: Actor, window: rates.Window) -> dict[str, str]:
+    """The IETF draft's headers, and those of OpenAI's clients."""
+    slots = limits.of_team(actor.team).concurrent_requests
+    return {
+        "RateLimit-Policy": (
+            f'"burst";q={window.limit};w={rates.WINDOW_SECONDS}, "slots";q={slots};qu="concurrent-requests"'
+        ),
+        "RateLimit": f'"burst";r={window.remaining};t={window.reset}',
+        "x-ratelimit-limit-requests": str(window.limit),
+        "x-ratelimit-remaining-requests": str(window.remaining),
+        "x-ratelimit-reset-requests": f"{window.reset}s",
+    }
+
+
+def parse_id(value: str, error: type[NotFound] = NotFound) -> UUID:
+    """An id out of an address; `error` when it is none, as for an object that does not exist."""
+    try:
+        return UUID(value)
+    except ValueError:
+        raise error from None

@@ -1,0 +1,57 @@
+"""Cursors: pages that stay right while rows are added."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import NotFound
+from rest_framework.pagination import Cursor, CursorPagination
+from rest_framework.request import Request
+
+from accounts.errors import InvalidInput
+
+
+class NewestFirst(CursorPagination):
+    """By id, which is made of the time; `limit` 1 to 100, `next` and `previous` as addresses."""
+
+    ordering = "-id"
+    page_size = 20
+    page_size_query_param = "limit"
+    max_page_size = 100
+
+    def get_page_size(self, request: Request) -> int:
+        """InvalidInput for a limit that is no whole number from 1 to 100."""
+        given = request.query_params.get("limit", "")
+        if not given:
+            return self.page_size
+        if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= self.max_page_size):
+            raise InvalidInput(
+                _("The limit is a whole number from 1 to %(max)d.") % {"max": self.max_page_size},
+                code="limit_invalid",
+                param="limit",
+            )
+        return int(given)
+
+    def decode_cursor(self, request: Request) -> Cursor | None:
+        """InvalidInput for a cursor that was not ours."""
+        try:
+            cursor = super().decode_cursor(request)
+            if cursor is not None and cursor.position is not None:
+                UUID(cursor.position)
+        except (NotFound, ValueError):
+            raise InvalidInput(
+                _("This cursor is not one of ours. Start again without a cursor."),
+                code="cursor_invalid",
+                param="cursor",
+            ) from None
+        return cursor
+
+
+def page(request: Request, rows: Any, show: Any, *, size: int = 20) -> dict[str, Any]:
+    """One page of the query `rows`: `{next, previous, results}`, each row as `show(row)` has it."""
+    paginator = NewestFirst()
+    paginator.page_size = size
+    results = [show(row) for row in paginator.paginate_queryset(rows, request) or []]
+    return {"next": paginator.get_next_link(), "previous": paginator.get_previous_link(), "results": results}
