@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import Any
 
 
+def private_folder(path: Path) -> Path:
+    """Make a folder, with those above it, that only its owner may enter."""
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)
+    return path
+
+
 def write_private(path: Path, text: str) -> None:
     """Write `text` to `path` with mode 0600, whole or not at all."""
     part = path.with_name(f".{path.name}.{os.getpid()}")

@@ -6,6 +6,7 @@ stays behind even after `kill -9`. The kernel ties that to the parent *thread*: 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import random
@@ -201,3 +202,25 @@ def free_port(taken: set[int], preferred: int | None = None) -> int:
     raise LauncherError(
         "no free port was found on 127.0.0.1 between 12000 and 22000: stop something that listens there"
     )
+
+
+def start_time(pid: int) -> int | None:
+    """When a process began, in the kernel's ticks since boot; with its id that names it for good. None: no such."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()  # after the name, which may hold spaces and brackets
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def end_leftovers(children: Sequence[tuple[int, int]], patience: float = 10.0) -> None:
+    """Wait for processes of an earlier launcher (id and start time) that are still ending; then end them."""
+    deadline = time.monotonic() + patience
+    while running := [pid for pid, started in children if start_time(pid) == started]:
+        if time.monotonic() > deadline:
+            for pid in running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            deadline += 1
+        time.sleep(0.02)

@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from launcher.files import Secrets, write_private
+from launcher.files import Secrets, private_folder, write_private
 from launcher.process import Child, wait_until
 
 PORTS = ("s3", "master", "volume", "filer", "admin")
@@ -75,7 +75,8 @@ class SeaweedFS:
     def start(self) -> None:
         """Write the identities (mode 0600) and start the server. Does not wait for it."""
         data = self.folder / "data"
-        data.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
+        data.mkdir(exist_ok=True)
         identity = {
             "name": "chorus",
             "credentials": [{"accessKey": self.access_key, "secretKey": self.secret_key}],
@@ -91,13 +92,13 @@ class SeaweedFS:
         wait_until(lambda: self._stores() and self._s3_answers(), self.child, timeout=timeout)
 
     def _stores(self) -> bool:
-        request = urllib.request.Request(  # noqa: S310 (always http)
+        request = urllib.request.Request(
             f"http://127.0.0.1:{self.ports['filer']}/chorus-ready", data=b"ready", method="PUT"
         )
         return _status(request) == 201
 
     def _s3_answers(self) -> bool:
-        return _status(urllib.request.Request(f"{self.url}/healthz")) == 200
+        return _status(urllib.request.Request(f"{self.url}/healthz")) == 200  # noqa: S310 (always http)
 
 
 def _status(request: urllib.request.Request) -> int:

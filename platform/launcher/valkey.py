@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 from launcher.errors import LauncherError
-from launcher.files import Secrets, write_private
+from launcher.files import Secrets, private_folder, write_private
 from launcher.process import Child, wait_until
 
 
@@ -33,7 +33,7 @@ class Valkey:
 
     def start(self) -> None:
         """Write the configuration (mode 0600: it holds the password) and start the server. Does not wait."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
         lines = [
             "bind 127.0.0.1",
             f"port {self.port}",

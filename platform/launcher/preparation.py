@@ -1,0 +1,113 @@
+"""What is done before the processes start: tasks that end by themselves, several at once where they do not depend."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from launcher.errors import LauncherError
+from launcher.files import private_folder, read_json, write_private
+from launcher.folder import DataFolder
+from launcher.process import Child
+from launcher.processes import Processes
+
+
+class Preparation:
+    """The tasks of one start."""
+
+    def __init__(
+        self, folder: DataFolder, *, root: Path, venv: Path, processes: Processes, say: Callable[[str], None]
+    ) -> None:
+        self._folder = folder
+        self._root = root
+        self._venv = venv
+        self._processes = processes
+        self._say = say
+        self._after: dict[Child, Callable[[], None]] = {}
+        self.running: list[Child] = []
+
+    def begin(self, task: Child, after: Callable[[], None] = lambda: None) -> Child:
+        """Start a task; `after` is called once it has succeeded."""
+        task.start()
+        self.running.append(task)
+        self._after[task] = after
+        return task
+
+    def finish(self, task: Child | None, done: str) -> None:
+        """Wait for a task and say that it is `done`; LauncherError with its last line when it failed."""
+        if task is None:
+            return
+        while task.running():
+            time.sleep(0.02)
+        self.running.remove(task)
+        if task.exit_code != 0:
+            reason = task.last_lines(1).removeprefix("chorus: ")
+            raise LauncherError(f"{task.name} failed: {reason} (see {task.log})")
+        self._after.pop(task)()
+        self._say(done)
+
+    def end(self) -> None:
+        """Give up: end what still runs."""
+        for task in self.running:
+            task.kill()
+
+    def migrate(self) -> Child:
+        """Bring the database to the tables of this version."""
+        return self.begin(self._processes.task("migrate", "migrate", "--noinput", "-v", "1"))
+
+    def bootstrap(self) -> Child:
+        """Bucket, preset voices, demo team; its secrets go to a file of the data folder."""
+        return self.begin(
+            self._processes.task("bootstrap", "bootstrap", "--state", str(self._folder.bootstrap_file))
+        )
+
+    def weights(self, engine: str, models: Path) -> Child:
+        """Speech weights, checked each time; downloads the first time."""
+        argv = [self._venv / "bin" / "python", "-m", "launcher.weights", engine, "--models-dir", models]
+        return self.begin(self._processes.tool("weights", argv))
+
+    def static(self, target: Path) -> Child | None:
+        """Collect the static files, if they or the packages that bring some have changed since the last time."""
+        source = self._root / "templates" / "static"
+        files = [self._root / "pyproject.toml", *sorted(path for path in source.rglob("*") if path.is_file())]
+        state = {"digest": _digest(files), "target": str(target)}
+        stamp = self._folder.run / "static.json"
+        if target.is_dir() and read_json(stamp) == state:
+            return None
+        stamp.unlink(missing_ok=True)
+        private_folder(target)
+        return self.begin(
+            self._processes.task("collectstatic", "collectstatic", "--noinput", "--clear", "-v", "0"),
+            lambda: write_private(stamp, json.dumps(state)),
+        )
+
+    def messages(self) -> Child | None:
+        """Compile the translations whose source is newer than what was compiled."""
+        folder = self._root / "locale"
+        sources = list(folder.glob("*/LC_MESSAGES/django.po"))
+        if all(_newer(source.with_suffix(".mo"), source) for source in sources):
+            return None
+        argv = [
+            self._venv / "bin" / "pybabel",
+            "--quiet",
+            "compile",
+            "--domain=django",
+            f"--directory={folder}",
+        ]
+        return self.begin(self._processes.tool("translations", argv))
+
+
+def _digest(files: list[Path]) -> str:
+    """Of the files' names and contents."""
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(f"{path}\0{path.stat().st_size}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _newer(made: Path, source: Path) -> bool:
+    return made.is_file() and made.stat().st_mtime >= source.stat().st_mtime

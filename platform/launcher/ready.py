@@ -1,0 +1,89 @@
+"""Whether the service is ready, and what a person is told once it is."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ACCOUNT_KEYS = ("email", "password", "api_key", "admin_email", "admin_password")
+_EXAMPLE = "Hello from Chorus. This sentence was spoken by your own server."
+
+
+def is_ready(url: str, *, with_workers: bool) -> bool:
+    """Whether the public address answers and everything behind it does; `with_workers`: a worker too."""
+    status, parts = _get(f"{url}/readyz")
+    if with_workers:
+        return status == 200
+    return bool(parts) and all(parts.get(name) == "ok" for name in ("database", "redis", "storage"))
+
+
+def what_is_missing(url: str) -> str:
+    """In words, for a message."""
+    status, parts = _get(f"{url}/readyz")
+    missing = [name for name, state in parts.items() if name != "status" and state != "ok"]
+    return f"missing: {', '.join(missing)}" if missing else f"{url}/readyz answers {status}"
+
+
+def account(bootstrap: dict[str, Any]) -> dict[str, Any]:
+    """What `ready.json` holds beside the address."""
+    return {key: bootstrap.get(key, "") for key in ACCOUNT_KEYS}
+
+
+def text(url: str, bootstrap: dict[str, Any], logs: Path) -> str:
+    """The lines that a person sees: where to go, as whom, and a command that works when pasted."""
+    known = account(bootstrap)
+    request = json.dumps({"model": "chorus", "voice": _voice(url, known["api_key"]), "input": _EXAMPLE})
+    curl = [
+        f"curl -sS --fail-with-body {url}/v1/audio/speech",
+        f"-H {shlex.quote('Authorization: Bearer ' + known['api_key'])}",
+        "-H 'Content-Type: application/json'",
+        f"-d {shlex.quote(request)} -o speech.mp3",
+    ]
+    return "\n".join(
+        (
+            "",
+            f"  Address     {url}",
+            f"  Account     {known['email']}   password {known['password']}",
+            f"  Operator    {known['admin_email']}   password {known['admin_password']}",
+            f"  API key     {known['api_key']}",
+            "",
+            "  " + " ".join(curl),
+            "",
+            f"  Ctrl-C stops it. Logs: {logs}",
+            "",
+        )
+    )
+
+
+def _voice(url: str, key: str) -> str:
+    """The name of an English preset."""
+    _status, answer = _get(f"{url}/v1/voices", key)
+    voices = answer.get("results") or answer.get("data") or []
+    presets = [voice for voice in voices if voice.get("kind") == "preset"]
+    english = [voice for voice in presets if str(voice.get("language", "")).lower().startswith("en")]
+    return str((english or presets or [{"name": "Heart"}])[0]["name"])
+
+
+def _get(url: str, key: str | None = None) -> tuple[int, dict[str, Any]]:
+    """Status and JSON object of an answer; 0 and an empty one when there is none. Never through a proxy."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"} if key else {})  # noqa: S310
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=10) as response:
+            return response.status, _object(response.read())
+    except urllib.error.HTTPError as error:
+        return error.code, _object(error.read())
+    except OSError:
+        return 0, {}
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
