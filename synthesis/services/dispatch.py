@@ -106,7 +106,7 @@ def claim(*, worker: str, engine: str, limit: int = 1) -> list[SynthesisRequest]
             Attempt(request=request, number=request.attempt, worker=worker) for request in requests
         )
         for request in requests:
-            events.announce(request.id)
+            events.announce(request, queue_moved=True)
     return requests
 
 
@@ -134,7 +134,7 @@ def save_segment(
         )
         done = Segment.objects.filter(request_id=request.id).exclude(audio_key="").count()
         SynthesisRequest.objects.filter(id=request.id).update(segments_done=done)
-        events.announce(request.id)
+        events.announce(request)
     return True
 
 
@@ -176,7 +176,7 @@ def complete(request: SynthesisRequest, made: Made) -> bool:
         )
         ledger.settle(request.id)
         _end_attempt(request.id, request.attempt, Attempt.Outcome.SUCCEEDED)
-        events.announce(request.id)
+        events.announce(request)
     return True
 
 
@@ -226,7 +226,7 @@ def fail(
             ]
         )
         _end_attempt(row.id, row.attempt, Attempt.Outcome.FAILED, code, detail)
-        events.announce(row.id)
+        events.announce(row, queue_moved=True)
     return True
 
 
@@ -269,7 +269,7 @@ def _give_up(held) -> int:  # type: ignore[no-untyped-def]
                 ]
             )
             _end_attempt(row.id, row.attempt, Attempt.Outcome.LOST, "worker_lost")
-            events.announce(row.id)
+            events.announce(row, queue_moved=True)
             doorbell.ring()
             count += 1
     return count
@@ -292,7 +292,7 @@ def cancel(request_id: UUID) -> bool:
         ledger.release(row.id)
         if running:
             _end_attempt(row.id, row.attempt, Attempt.Outcome.CANCELED)
-        events.announce(row.id)
+        events.announce(row, queue_moved=True)
     return True
 
 

@@ -165,7 +165,7 @@ def submit(*, actor: Actor, planned: Plan, priority: int = 0) -> SynthesisReques
             source=actor.source,
         )
         doorbell.ring()
-        events.announce(request.id)
+        events.announce(request)
     return request
 
 
