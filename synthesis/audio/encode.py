@@ -53,6 +53,7 @@ class _Codec:
     bit_rate: int | None = None
     #: Rates that the codec takes, in Hz; empty where it takes any.
     rates: tuple[int, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
     streaming: tuple[tuple[str, str], ...] = ()
     #: What undoes the encoder's own change of level.
     gain: float = 1.0
@@ -62,14 +63,17 @@ class _Codec:
 #: speech is transparent well below 96; AAC needs less, Opus half. MP3 is at a constant rate, so that players
 #: seek exactly.
 _CODECS: dict[str, _Codec] = {
-    # The Xing header holds the length, which a stream does not know. LAME plays everything at 95 %.
-    "mp3": _Codec("mp3", "libmp3lame", 96_000, _MPEG_RATES, (("write_xing", "0"),), 1 / 0.95),
+    # ID3 2.3 is what every player reads. The Xing header holds the length, which a stream does not know. LAME
+    # plays everything at 95 %.
+    "mp3": _Codec(
+        "mp3", "libmp3lame", 96_000, _MPEG_RATES, (("id3v2_version", "3"),), (("write_xing", "0"),), 1 / 0.95
+    ),
     # FFmpeg's WAV writer declares the maximum length (0xFFFFFFFF) where it cannot go back.
     "wav": _Codec("wav", "pcm_s16le"),
     "flac": _Codec("flac", "flac"),
     # Pages of 0.2 s: the default of one second would hold the first sound back.
     "opus": _Codec(
-        "ogg", "libopus", 48_000, (8_000, 12_000, 16_000, 24_000, 48_000), (("page_duration", "200000"),)
+        "ogg", "libopus", 48_000, (8_000, 12_000, 16_000, 24_000, 48_000), (), (("page_duration", "200000"),)
     ),
     # ADTS cannot say how much of the first and last frame of 1,024 samples is padding: at 48 kHz it is under
     # 50 ms.
@@ -242,7 +246,9 @@ class _ContainerOutput:
     ) -> None:
         self._rate = _nearest_rate(rate, codec.rates)
         self._resampler = _Resampler(rate, self._rate)
-        options = {"fflags": "+flush_packets+bitexact", **(dict(codec.streaming) if streaming else {})}
+        options = {"fflags": "+flush_packets+bitexact", **dict(codec.options)}
+        if streaming:
+            options |= dict(codec.streaming)
         self._container = av.open(target, "w", format=codec.container, container_options=options)
         stream = self._container.add_stream(codec.name, rate=self._rate, layout="mono")
         if not isinstance(stream, AudioStream):  # pragma: no cover - for the type checker
