@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from accounts.actors import Actor
 from accounts.errors import InvalidInput, Unprocessable
 from accounts.ids import new_id
-from accounts.models import IdempotentAnswer
+from accounts.models import IdempotentAnswer, Team
 
 #: Longer than the 24 hours that are promised.
 KEEP = timedelta(hours=48)
@@ -66,6 +66,11 @@ def once(
         status, body = work()
         IdempotentAnswer.objects.filter(id=identifier).update(status=status, body=body)
         return status, body, False
+
+
+def forget(*, team: Team, body_id: str) -> None:
+    """Delete the saved answers whose body has this `id`: what they describe was deleted."""
+    IdempotentAnswer.objects.filter(team=team, body__id=body_id).delete()
 
 
 def forget_old() -> int:

@@ -82,6 +82,8 @@ class SynthesisRequest(models.Model):
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     started_at = models.DateTimeField(_("started"), null=True)
     completed_at = models.DateTimeField(_("completed"), null=True)
+    #: The words and the sound are gone; the row accounts for the characters.
+    deleted_at = models.DateTimeField(_("deleted"), null=True)
 
     class Meta:
         verbose_name = _("synthesis request")

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.services import idempotency
@@ -51,10 +52,10 @@ def delete_expired_outputs() -> int:
 
 
 def delete_orphans() -> int:
-    """Objects of requests that failed or were canceled, and of voices that were deleted or never finished."""
+    """Objects of requests that failed, were canceled or deleted, and of voices that were deleted or never finished."""
     ended = timezone.now() - _GRACE
     orphaned = SynthesisRequest.objects.filter(
-        status__in=[Status.FAILED, Status.CANCELED],
+        Q(status__in=[Status.FAILED, Status.CANCELED]) | Q(deleted_at__isnull=False),
         completed_at__lt=ended,
         attempt__gt=0,
         objects_deleted=False,

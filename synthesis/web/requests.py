@@ -27,7 +27,7 @@ PAGE = 20
 def visible_requests(actor: Actor) -> QuerySet[SynthesisRequest]:
     """The team's requests, the newest first, with what a card needs."""
     actor.require(permissions.SYNTHESES_READ)
-    requests = SynthesisRequest.objects.filter(team=actor.team)
+    requests = SynthesisRequest.objects.filter(team=actor.team, deleted_at=None)
     return requests.select_related("voice", "voice_version", "output", "user").order_by("-id")
 
 
