@@ -9,7 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from launcher.errors import LauncherError
+from launcher.errors import LauncherError, fail
 from launcher.files import read_json
 from launcher.folder import DataFolder, stop_owner
 from launcher.install import ENGINE_EXTRAS
@@ -25,15 +25,15 @@ def main(root: str, arguments: list[str]) -> int:
     try:
         return _run(home, options, rest)
     except LauncherError as error:
-        return _fail(str(error))
+        return fail(error)
     except KeyboardInterrupt:
         return 130
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return _fail("the disk is full: free some space and start again")
-        return _fail(_bug(options, error))
+            return fail("the disk is full: free some space and start again")
+        return fail(_bug(options, error))
     except Exception as error:  # noqa: BLE001  a person gets one line; the log has the rest
-        return _fail(_bug(options, error))
+        return fail(_bug(options, error))
 
 
 def _run(root: Path, options: argparse.Namespace, rest: list[str]) -> int:
@@ -114,11 +114,6 @@ def _count(text: str) -> int:
     if not 0 <= count <= 64:
         raise argparse.ArgumentTypeError("from 0 (workers on other machines) to 64")
     return count
-
-
-def _fail(line: str) -> int:
-    sys.stderr.write(f"chorus: {' '.join(line.split())}\n")
-    return 1
 
 
 def _bug(options: argparse.Namespace, error: Exception) -> str:

@@ -66,7 +66,14 @@ class Preparation:
 
     def weights(self, engine: str, models: Path) -> Child:
         """Speech weights, checked each time; downloads the first time."""
-        argv = [self._venv / "bin" / "python", "-m", "launcher.weights", engine, "--models-dir", models]
+        argv: list[str | Path] = [
+            self._venv / "bin" / "python",
+            "-m",
+            "launcher.weights",
+            engine,
+            "--models-dir",
+            models,
+        ]
         return self.begin(self._processes.tool("weights", argv))
 
     def static(self, target: Path) -> Child | None:
@@ -90,13 +97,8 @@ class Preparation:
         sources = list(folder.glob("*/LC_MESSAGES/django.po"))
         if all(_newer(source.with_suffix(".mo"), source) for source in sources):
             return None
-        argv = [
-            self._venv / "bin" / "pybabel",
-            "--quiet",
-            "compile",
-            "--domain=django",
-            f"--directory={folder}",
-        ]
+        argv: list[str | Path] = [self._venv / "bin" / "pybabel", "--quiet", "compile"]
+        argv += ["--domain=django", f"--directory={folder}"]
         return self.begin(self._processes.tool("translations", argv))
 
 

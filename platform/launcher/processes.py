@@ -150,7 +150,7 @@ class Processes:
         return self._child("streams", argv, stop_timeout=8, CHORUS_DB_POOL=str(STREAMS_POOL))
 
     def _manage(self, name: str, *arguments: str, stop_timeout: float = 10, **extra: str) -> Child:
-        argv = [self.venv / "bin" / "python", self.root / "manage.py", *arguments]
+        argv: list[str | Path] = [self.venv / "bin" / "python", self.root / "manage.py", *arguments]
         return self._child(name, argv, stop_timeout=stop_timeout, cwd=self.root, **extra)
 
     def _child(

@@ -21,4 +21,4 @@ class Progress:
         try:
             print(text, flush=True)
         except BrokenPipeError:
-            sys.stdout = None  # type: ignore[assignment]  # print() to None is silent
+            sys.stdout = None  # print() to None is silent

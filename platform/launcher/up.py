@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from launcher import processes, ready
-from launcher.errors import LauncherError
+from launcher.errors import LauncherError, fail
 from launcher.files import read_json, write_private
 from launcher.folder import DataFolder
 from launcher.install import ENGINE_EXTRAS, install
@@ -78,7 +78,9 @@ class Up:
             self._start()
             self._stay()
         except Stop:
-            pass
+            return 130
+        except LauncherError as error:
+            return fail(error)  # before the lines about stopping, which may take seconds
         finally:
             self._stop()
         return 0

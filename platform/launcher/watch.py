@@ -73,7 +73,8 @@ class Watch:
         watched.failures += 1
         watched.due = now + pause
         child = watched.child
-        how = f"signal {-child.exit_code}" if (child.exit_code or 0) < 0 else f"status {child.exit_code}"
+        code = child.exit_code or 0
+        how = f"signal {-code}" if code < 0 else f"status {code}"
         self._say(f"{child.name} ended with {how}; starting it again in {pause:.1f} s (see {child.log})")
 
     def _restart(self, watched: Watched) -> None:
