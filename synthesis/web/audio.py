@@ -11,8 +11,7 @@ from django.views.decorators.http import require_safe
 from accounts.web.shell import PageRequest, team_page
 from synthesis import delivery, storage
 from synthesis.errors import NotReady
-from synthesis.services import voices
-from synthesis.web.requests import own_request
+from synthesis.services import requests, voices
 from synthesis.web.voices import current_version
 from synthesis.web.wording import excerpt
 
@@ -21,7 +20,7 @@ from synthesis.web.wording import excerpt
 @team_page
 def request_audio(request: PageRequest, request_id: UUID) -> HttpResponseBase:
     """A finished request's file; `?download=1` gives it a name to be saved under."""
-    found = own_request(request.actor, request_id)
+    found = requests.find(request.actor, request_id)
     output = getattr(found, "output", None)
     if output is None:
         raise NotReady(_("There is no recording: the request has not ended, or its time was over."))

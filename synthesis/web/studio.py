@@ -17,10 +17,9 @@ from accounts.errors import ChorusError
 from accounts.services import limits, rates
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis.models import SynthesisRequest, Voice, Worker
-from synthesis.services import submission
+from synthesis.services import requests, submission
 from synthesis.web.cards import VoiceCard, request_card, request_cards, voice_card
 from synthesis.web.forms import StudioForm, engine
-from synthesis.web.requests import own_request, visible_requests
 from synthesis.web.wording import language_name
 
 #: Requests under the editor; the rest is in the history.
@@ -32,10 +31,11 @@ RECENT = 8
 def studio(request: PageRequest) -> HttpResponse:
     """The editor, and one's own latest requests under it."""
     request.actor.require(permissions.SYNTHESES_READ)
-    recent = visible_requests(request.actor).filter(user=request.user)[:RECENT]
+    recent = requests.visible(request.actor).filter(user=request.user)[:RECENT]
     context = {
         **_editor(request, StudioForm(initial=_initial(request))),
         "recent": request_cards(recent),
+        "events_url": reverse("events"),
         "workers_alive": Worker.objects.alive().filter(engine=engine().name).exists(),
         "may_submit": request.actor.can(permissions.SYNTHESES_WRITE),
     }
@@ -53,7 +53,8 @@ def submit(request: PageRequest) -> HttpResponse:
         if request.htmx:
             answer = fragment(request, "studio/form.html", context=context, status=422)
             return reswap(retarget(answer, "#studio-form"), "outerHTML show:none")
-        context["recent"] = request_cards(visible_requests(request.actor).filter(user=request.user)[:RECENT])
+        context["recent"] = request_cards(requests.visible(request.actor).filter(user=request.user)[:RECENT])
+        context["events_url"] = reverse("events")
         context["workers_alive"] = context["may_submit"] = True
         return show(request, "studio/studio.html", context, section="studio", status=422)
     if request.htmx:
@@ -90,7 +91,7 @@ def _initial(request: PageRequest) -> dict[str, Any]:
     again = request.GET.get("from", "")
     if again:
         try:
-            before = own_request(request.actor, UUID(again))
+            before = requests.find(request.actor, UUID(again))
         except ValueError:
             return values
         values |= {

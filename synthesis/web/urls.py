@@ -11,6 +11,7 @@ urlpatterns = [
     path("requests/<uuid:request_id>/", requests.detail, name="request"),
     path("requests/<uuid:request_id>/card/", requests.card, name="request_card"),
     path("requests/<uuid:request_id>/cancel/", requests.cancel, name="request_cancel"),
+    path("requests/<uuid:request_id>/delete/", requests.delete, name="request_delete"),
     path("requests/<uuid:request_id>/audio/", audio.request_audio, name="request_audio"),
     path("history/", requests.history, name="history"),
     path("voices/", voices.voices, name="voices"),
