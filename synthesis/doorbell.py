@@ -8,10 +8,11 @@ from __future__ import annotations
 import logging
 from functools import cache
 
-import django_rq
 from django.db import transaction
 from redis.exceptions import RedisError
 from rq import Queue
+
+from accounts.redis import client
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +24,8 @@ ENOUGH = 100
 
 @cache
 def queue() -> Queue:
-    """The one queue; kept, since a new connection per submission would cost more than the submission."""
-    return django_rq.get_queue("gpu")
+    """The one queue, on the process's own client, whose time-outs keep a submission short when Redis hangs."""
+    return Queue("gpu", connection=client())
 
 
 def ring() -> None:
