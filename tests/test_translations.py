@@ -28,7 +28,9 @@ def test_catalogue_is_up_to_date(found, locale):
 
 @pytest.mark.parametrize("locale", messages.LOCALES)
 def test_everything_is_translated(locale):
-    assert messages.incomplete(messages.load(messages.catalogue_path(settings.BASE_DIR, locale), locale)) == []
+    assert (
+        messages.incomplete(messages.load(messages.catalogue_path(settings.BASE_DIR, locale), locale)) == []
+    )
 
 
 @pytest.mark.parametrize("locale", messages.LOCALES)

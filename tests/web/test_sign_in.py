@@ -1,0 +1,68 @@
+"""Signing in and out."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import AuditEntry, User
+from tests.factories import PASSWORD
+
+pytestmark = pytest.mark.django_db
+
+
+def test_pages_ask_to_sign_in_and_come_back(client, alice):
+    answer = client.get(reverse("history"))
+    assert answer.status_code == 302
+    assert answer.url == "/sign-in/?next=/history/"
+    answer = client.post(
+        answer.url, {"username": " ALICE@example.org ", "password": PASSWORD, "next": "/history/"}
+    )
+    assert (answer.status_code, answer.url) == (302, "/history/")
+    assert AuditEntry.objects.filter(action="user.signed_in", actor_id=alice.user.id).count() == 1
+
+
+def test_htmx_is_told_to_leave_the_page(client):
+    answer = client.get(reverse("history"), headers={"HX-Request": "true"})
+    assert answer.headers["HX-Redirect"] == "/sign-in/"
+
+
+def test_a_wrong_password_says_what_to_do(client, alice):
+    answer = client.post("/sign-in/", {"username": "alice@example.org", "password": "wrong"})
+    assert "Address and password do not match" in answer.content.decode()
+    assert "_auth_user_id" not in client.session
+
+
+def test_an_account_that_is_switched_off(client, alice):
+    User.objects.filter(id=alice.user.id).update(is_active=False)
+    answer = client.post("/sign-in/", {"username": "alice@example.org", "password": PASSWORD})
+    assert answer.status_code == 200
+    assert "_auth_user_id" not in client.session
+
+
+def test_never_sends_to_another_site(client, alice):
+    answer = client.post(
+        "/sign-in/", {"username": "alice@example.org", "password": PASSWORD, "next": "https://evil.example/"}
+    )
+    assert answer.url == "/"
+
+
+def test_speaks_the_language_that_was_chosen_before(client, alice):
+    User.objects.filter(id=alice.user.id).update(language="zh-hans")
+    client.post("/sign-in/", {"username": "alice@example.org", "password": PASSWORD})
+    assert '<html lang="zh-Hans"' in client.get("/").content.decode()
+
+
+def test_sign_out(sign_in, alice):
+    client = sign_in(alice)
+    assert client.get(reverse("sign_out")).status_code == 405
+    assert client.post(reverse("sign_out")).url == "/sign-in/"
+    assert client.get("/").status_code == 302
+
+
+def test_somebody_without_a_team_is_told_so(client, alice):
+    lonely = User.objects.create_user("lonely@example.org", PASSWORD)
+    client.force_login(lonely)
+    answer = client.get("/")
+    assert answer.status_code == 403
+    assert "You are in no team yet" in answer.content.decode()
