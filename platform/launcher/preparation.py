@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ class Preparation:
         self._processes = processes
         self._say = say
         self._after: dict[Child, Callable[[], None]] = {}
+        self._prepared: Callable[[], None] = lambda: None
         self.running: list[Child] = []
 
     def begin(self, task: Child, after: Callable[[], None] = lambda: None) -> Child:
@@ -54,6 +56,35 @@ class Preparation:
         for task in self.running:
             task.kill()
 
+    def is_needed(self) -> bool:
+        """Whether tables and accounts must be looked at: not when the last start did so with the same code and on the
+        same embedded servers. Two starts of Django, that is seconds, are spared."""
+        stamp = self._folder.run / "prepared.json"
+        state = {
+            "code": self._code(),
+            "data": self._data(),
+            "engine": self._processes.environment["CHORUS_ENGINE"],
+        }
+        known = None not in state["data"] and self._folder.bootstrap_file.exists()
+        if known and read_json(stamp) == state:
+            return False
+        stamp.unlink(missing_ok=True)
+        self._prepared = lambda: write_private(stamp, json.dumps(state))
+        return True
+
+    def _code(self) -> str:
+        folders = ("accounts", "synthesis", "gpu_worker", "platform/config")
+        files = [path for folder in folders for path in (self._root / folder).rglob("*.py")]
+        return _digest([self._root / "pyproject.toml", *sorted(files)])
+
+    def _data(self) -> list[int | None]:
+        """Which data folders these are; None for servers outside, whose state we cannot know."""
+        folders = (self._folder.path / "postgres" / "data", self._folder.path / "seaweedfs" / "data")
+        outside = any(
+            os.environ.get(name) for name in ("DATABASE_URL", "DATABASE_URL_FILE", "S3_ENDPOINT_URL")
+        )
+        return [None if outside or not folder.is_dir() else folder.stat().st_ino for folder in folders]
+
     def migrate(self) -> Child:
         """Bring the database to the tables of this version."""
         return self.begin(self._processes.task("migrate", "migrate", "--noinput", "-v", "1"))
@@ -61,7 +92,8 @@ class Preparation:
     def bootstrap(self) -> Child:
         """Bucket, preset voices, demo team; its secrets go to a file of the data folder."""
         return self.begin(
-            self._processes.task("bootstrap", "bootstrap", "--state", str(self._folder.bootstrap_file))
+            self._processes.task("bootstrap", "bootstrap", "--state", str(self._folder.bootstrap_file)),
+            self._prepared,
         )
 
     def weights(self, engine: str, models: Path) -> Child:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import socket
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -19,6 +21,19 @@ def is_ready(url: str, *, with_workers: bool) -> bool:
     if with_workers:
         return status == 200
     return bool(parts) and all(parts.get(name) == "ok" for name in ("database", "redis", "storage"))
+
+
+def listens(path: Path) -> bool:
+    """Whether something takes connections on a Unix socket, however long its path is."""
+    folder = os.open(path.parent, os.O_PATH)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect(f"/proc/self/fd/{folder}/{path.name}")
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True
 
 
 def what_is_missing(url: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -96,14 +96,23 @@ class Services:
     def start(self, say: Callable[[str], None] = lambda line: None) -> None:
         """Start all of them at once, wait until all answer; when one fails, the others are stopped again."""
         try:
-            for server in self.servers.values():
-                server.start()
-            for name, server in self.servers.items():
-                server.wait()
-                say(f"{name} is up")
+            self.begin()
+            self.wait(self.servers, say)
         except BaseException:
             self.stop()
             raise
+
+    def begin(self) -> None:
+        """Start all of them; does not wait."""
+        for server in self.servers.values():
+            server.start()
+
+    def wait(self, names: Iterable[str], say: Callable[[str], None]) -> None:
+        """Wait until those of `names` that are embedded answer."""
+        for name in names:
+            if name in self.servers:
+                self.servers[name].wait()
+                say(f"{name} is up")
 
     def stop(self) -> None:
         """Stop all of them, each by its own process id."""

@@ -119,30 +119,36 @@ class Up:
         self._prepare(self.services, self.processes, self.preparation)
         self._run(self.processes, port)
         self._wait_ready(url)
+        self.watch.add(self.processes.sweep)  # nobody waits for it
         self._announce(url)
 
     def _prepare(self, services: Services, running: Processes, preparation: Preparation) -> None:
         """Servers, tables, accounts, files. What takes long and needs nothing else begins first."""
         environment = running.environment
+        services.begin()
         weights = preparation.weights(self.options.engine, Path(environment["CHORUS_MODELS_DIR"]))
         messages = preparation.messages()
-        services.start(self.say)
+        static = preparation.static(Path(environment["CHORUS_STATIC_ROOT"]))
+        services.wait(("PostgreSQL", "Valkey"), self.say)
         for server in services.servers.values():
             self.watch.add(server.child, server.start)
-        migrate = preparation.migrate()
-        static = preparation.static(Path(environment["CHORUS_STATIC_ROOT"]))
+        migrate = bootstrap = None
+        if preparation.is_needed():
+            migrate = preparation.migrate()
         preparation.finish(migrate, "The database is up to date")
-        bootstrap = preparation.bootstrap()
-        preparation.finish(messages, "Translations are compiled")
-        preparation.finish(static, "Static files are collected")
         preparation.finish(weights, "Speech weights are there and checked")
         if self.options.workers:
             self.watch.add(running.supervisor)  # loading a model takes longest
+        services.wait(("SeaweedFS",), self.say)
+        if migrate:
+            bootstrap = preparation.bootstrap()
+        preparation.finish(messages, "Translations are compiled")
+        preparation.finish(static, "Static files are collected")
         preparation.finish(bootstrap, "Bucket, voices and accounts are there")
 
     def _run(self, running: Processes, port: int) -> None:
         self.front = running.front(host=self.options.host, port=port)
-        for child in (running.web, running.streams, running.sweep, self.front):
+        for child in (running.web, running.streams, self.front):
             self.watch.add(child)
         self.say(f"The processes are started; a worker is loading {self.options.engine}")
 
@@ -165,7 +171,8 @@ class Up:
     def _wait_ready(self, url: str) -> None:
         """Until every part answers through the public address."""
         deadline = time.monotonic() + READY_SECONDS
-        while not ready.is_ready(url, with_workers=self.options.workers > 0):
+        streams = self.folder.run / "streams.sock"
+        while not (ready.listens(streams) and ready.is_ready(url, with_workers=self.options.workers > 0)):
             self.watch.tick()
             worst = self.watch.worst()
             if worst and worst.failures >= GIVE_UP_AFTER:
