@@ -156,16 +156,15 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
     resident.expect_progress(within=300)
     with tempfile.TemporaryFile() as file:
         sounds = ((_load(segment), segment.pause) for segment in segments)
-        seconds = encode.encode_file(
+        encoded = encode.encode_file(
             file,
-            join.join(sounds, rate),
-            request.format,
-            rate,
+            join.join(sounds, rate=rate),
+            format=request.format,
+            rate=rate,
             title=request.title,
             artist=request.voice.name,
             comment="Chorus",
         )
-        size = file.seek(0, io.SEEK_END)
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)
@@ -176,11 +175,16 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
     if not dispatch.complete(
         request,
         dispatch.Made(
-            key=key, content_type=content_type, bytes=size, sha256=digest, seconds=seconds, sample_rate=rate
+            key=key,
+            content_type=content_type,
+            bytes=encoded.size,
+            sha256=digest,
+            seconds=encoded.seconds,
+            sample_rate=rate,
         ),
     ):
         raise _Lost
-    return seconds
+    return encoded.seconds
 
 
 def _voice_spec(request: SynthesisRequest) -> VoiceSpec:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import fields
 from uuid import UUID
 
 from django.conf import settings
@@ -94,16 +94,16 @@ def _process(
     """Fill in what was measured; the prepared clip as WAV."""
     clip = decode.decode(audio)
     measured = quality.measure(clip)
-    for problem in measured.problems:
-        if problem.severity == "error":
-            raise InvalidInput(problem.message, code=problem.code, param="audio")
+    for flaw in measured.flaws:
+        if flaw.severity == "error":
+            raise InvalidInput(flaw.sentence, code=flaw.code, param="audio")
     rate = capabilities(settings.CHORUS_ENGINE).sample_rate
     prepared = prepare.prepare(clip, rate=rate, window=window)
     version.sample_rate = rate
     version.seconds = len(prepared.samples) / rate
-    version.window_start, version.window_end = prepared.start, prepared.end
+    version.window_start, version.window_end = prepared.start_s, prepared.end_s
     version.original_seconds = measured.seconds
-    version.quality = _plain(measured)
+    version.quality = _plain(measured, prepared)
     version.nearest = {
         engine: nearest.nearest_preset(prepared.samples, rate, language, engine) for engine in nearest.ENGINES
     }
@@ -113,11 +113,13 @@ def _process(
     return prepare.to_wav(prepared.samples, rate)
 
 
-def _plain(measured: quality.Quality) -> dict[str, object]:
+def _plain(measured: quality.Quality, prepared: prepare.Prepared) -> dict[str, object]:
     return {
-        **{key: value for key, value in asdict(measured).items() if key != "problems"},
-        # The code only: its sentence is found when it is shown, in the reader's language.
-        "problems": [problem.code for problem in measured.problems],
+        **{field.name: getattr(measured, field.name) for field in fields(measured) if field.name != "flaws"},
+        # The codes only: their sentences are found when they are shown, in the reader's language.
+        "flaws": [flaw.code for flaw in measured.flaws],
+        # Other stretches to offer, seconds of the original.
+        "windows": [[window.start_s, window.end_s] for window in prepared.candidates],
     }
 
 

@@ -21,7 +21,7 @@ class Verdict:
 
 def verdict(version: VoiceVersion) -> Verdict:
     """What to say about a recording that was good enough to be kept."""
-    codes = version.quality.get("problems", [])
+    codes = version.quality.get("flaws", [])
     points = [str(quality.MESSAGES[code]) for code in codes if code in quality.MESSAGES]
     if not points:
         return Verdict("good", _("A clean recording. The voice comes through clearly."), [])
