@@ -12,7 +12,7 @@ import io
 import struct
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import av
@@ -102,6 +102,10 @@ class Clip:
     def seconds(self) -> float:
         """Length in seconds."""
         return len(self.samples) / self.rate
+
+    def part(self, start_s: float, end_s: float) -> Clip:
+        """The stretch from `start_s` to `end_s` seconds, sharing the samples."""
+        return replace(self, samples=self.samples[round(start_s * self.rate) : round(end_s * self.rate)])
 
 
 def decode(
