@@ -53,7 +53,8 @@ def load_engine() -> Engine:
     """The engine that the settings name, loaded; raises EngineUnavailable."""
     from django.conf import settings
 
-    from gpu_worker import engines
+    # The first request should not wait for the imports of its job.
+    from gpu_worker import engines, jobs  # noqa: F401
 
     return engines.load_engine(settings.CHORUS_ENGINE)
 

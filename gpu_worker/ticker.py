@@ -33,7 +33,7 @@ class Ticker(threading.Thread):
             self._action()
         except Exception as error:  # noqa: BLE001 (it must go on, see above)
             if not self._failing:
-                logger.warning("%s fails and is tried again: %s", self.name, type(error).__name__)
+                logger.warning("%s fails and is tried again: %r", self.name, error)
             self._failing = True
         else:
             if self._failing:

@@ -241,7 +241,7 @@ class ResidentWorker(PatientWorker):
                 if self._stop_requested:
                     raise StopRequested from error
                 if not failing:
-                    logger.warning("Requests cannot be given back, trying again: %s", type(error).__name__)
+                    logger.warning("Requests cannot be given back, trying again: %r", error)
                 failing = True
                 self._sleep(1.0)
             else:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +22,10 @@ from rq.command import send_stop_job_command
 from rq.job import Job
 
 from gpu_worker import processes
+from tests.gpu_worker.processes import ROOT, alive, until
 from tests.gpu_worker.resident import journal
 
-ROOT = Path(__file__).resolve().parents[2]
 JOBS = "tests.gpu_worker.resident.jobs."
-
-
-def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-    """Wait until `condition()` is true, and return it."""
-    deadline = time.monotonic() + seconds
-    while not (result := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-    return result
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs (a zombie does not)."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
 
 
 class Valkey:
@@ -122,7 +106,7 @@ class Bench:
     def events(self, event: str) -> list[dict[str, Any]]:
         return journal.read(self.journal, event)
 
-    def wait(self, event: str, count: int = 1, seconds: float = 10.0) -> list[dict[str, Any]]:
+    def wait(self, event: str, count: int = 1, seconds: float = 15.0) -> list[dict[str, Any]]:
         """The events of that name, once there are `count` of them."""
         until(lambda: len(self.events(event)) >= count, seconds)
         return self.events(event)

@@ -1,0 +1,26 @@
+"""What the worker tells the rest of Chorus, in Postgres."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from django.db import close_old_connections, connection
+
+from gpu_worker.worker import Report
+from synthesis.services import dispatch, workers
+
+
+def give_back(worker: str, exit_code: int | None) -> None:
+    """The requests that `worker` had in hand return to the queue; `exit_code` is for the worker's own log."""
+    close_old_connections()
+    try:
+        dispatch.abandon(worker=worker)
+    finally:
+        # Needed again in hours or never.
+        connection.close()
+
+
+def beat(report: Report) -> None:
+    """The worker's row in the list of workers. Called from a thread that keeps its connection."""
+    close_old_connections()
+    workers.beat(**asdict(report))

@@ -1,0 +1,75 @@
+"""`manage.py worker`: one resident worker. `manage.py workers` starts and restarts it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any
+
+import django_rq
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from redis import Redis
+from redis.exceptions import RedisError
+from rq import Queue
+
+from gpu_worker import hooks, naming, processes
+from gpu_worker.worker import Limits, ResidentWorker
+
+logger = logging.getLogger(__name__)
+
+
+class Command(BaseCommand):
+    """Load the engine once and speak request after request, until SIGTERM."""
+
+    help = "Run one worker: it loads the engine once and speaks requests until it is told to stop."
+    # The checks would import every page and view.
+    requires_system_checks = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The command line."""
+        parser.add_argument("--name", help="a name that no other worker has (default: host:installation:0)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run until told to stop; status 1 when the engine cannot be loaded."""
+        name = options["name"] or naming.worker_name(0)
+        try:
+            holder = processes.hold_name(name)
+        except processes.NameTaken as error:
+            raise CommandError(str(error)) from None
+        connection = django_rq.get_connection("gpu")
+        _wait_for(connection)
+        queue = Queue("gpu", connection=connection, serializer=settings.RQ_QUEUES["gpu"].get("SERIALIZER"))
+        worker = ResidentWorker(
+            [queue],
+            name,
+            connection=connection,
+            serializer=queue.serializer,
+            engine=settings.CHORUS_ENGINE,
+            on_child_lost=hooks.give_back,
+            beat=hooks.beat,
+            limits=Limits(
+                requests=settings.CHORUS_WORKER_MAX_REQUESTS,
+                rss_bytes=settings.CHORUS_WORKER_MAX_RSS_MB * 2**20,
+            ),
+        )
+        worker.work(logging_level="WARNING")
+        holder.close()
+        if worker.failure:
+            sys.exit(1)
+
+
+def _wait_for(connection: Redis) -> None:
+    """Wait until Valkey answers: it may start after the workers."""
+    said = False
+    while True:
+        try:
+            connection.ping()
+        except RedisError:
+            if not said:
+                logger.warning("Valkey does not answer: waiting for it")
+            said = True
+            time.sleep(0.5)
+        else:
+            return
