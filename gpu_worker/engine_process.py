@@ -84,7 +84,7 @@ class EngineProcess:
         try:
             # Its last words may have arrived together with its end.
             if self._channel.poll():
-                return self._channel.recv()  # type: ignore[no-any-return]
+                return self._channel.recv()
         except (EOFError, OSError):
             pass
         raise ChildLost(self.close())

@@ -83,12 +83,14 @@ class _Lease:
             raise _Lost
 
 
-def run_next() -> None:
-    """Claim and speak one request; nothing when another worker was faster."""
+def run_next() -> int:
+    """Claim and speak one request; nothing when another worker was faster. How many it took: the worker counts."""
     engine = resident.engine()
     close_old_connections()
-    for request in dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=1):
+    taken = dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=1)
+    for request in taken:
         _run(request, engine)
+    return len(taken)
 
 
 def _run(request: SynthesisRequest, engine: Engine) -> None:

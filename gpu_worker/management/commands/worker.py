@@ -16,6 +16,7 @@ from rq import Queue
 
 from gpu_worker import hooks, naming, processes
 from gpu_worker.worker import Limits, ResidentWorker
+from synthesis import doorbell
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         connection = django_rq.get_connection("gpu")
         _wait_for(connection)
-        queue = Queue("gpu", connection=connection, serializer=settings.RQ_QUEUES["gpu"].get("SERIALIZER"))
+        queue = Queue("gpu", connection=connection, serializer=doorbell.queue().serializer)
         worker = ResidentWorker(
             [queue],
             name,
