@@ -26,3 +26,20 @@ def verdict(version: VoiceVersion) -> Verdict:
     if not points:
         return Verdict("good", _("A clean recording. The voice comes through clearly."), [])
     return Verdict("warn", _("Usable, but it could be better:"), points)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of the original that could be used, in seconds."""
+
+    start: float
+    end: float
+    chosen: bool
+
+
+def windows(version: VoiceVersion) -> list[Window]:
+    """The stretches that were found, in their order; the chosen one is marked."""
+    return [
+        Window(start, end, abs(start - version.window_start) < 0.05 and abs(end - version.window_end) < 0.05)
+        for start, end in sorted(version.quality.get("windows", []))
+    ]

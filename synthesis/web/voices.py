@@ -23,7 +23,7 @@ from synthesis.models import Voice, VoiceVersion
 from synthesis.services import voices as service
 from synthesis.web.cards import VoiceCard, voice_card
 from synthesis.web.forms import VoiceForm, VoiceUpdateForm, engine
-from synthesis.web.quality import verdict
+from synthesis.web.quality import verdict, windows
 from synthesis.web.wording import language_name
 
 
@@ -127,6 +127,7 @@ def detail(request: PageRequest, voice_id: UUID) -> HttpResponse:
         "version": version,
         "form": form,
         "verdict": verdict(version),
+        "windows": windows(version),
         "language": language_name(voice.language),
         "engine_label": engine().label,
         "engine_clones": engine().cloning == "zero_shot",

@@ -7,4 +7,5 @@ import "./picker.js";
 import "./sound.js";
 import "./live.js";
 import "./upload.js";
+import "./clip.js";
 import "./copy.js";

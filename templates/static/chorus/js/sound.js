@@ -5,7 +5,8 @@ import { toast } from "./toast.js";
 
 let playing = null;
 
-function playOnly(audio) {
+/** Play `audio`, and nothing else. */
+export function playOnly(audio) {
   if (playing && playing !== audio) playing.pause();
   playing = audio;
   const started = audio.play();
