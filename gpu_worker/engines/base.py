@@ -101,5 +101,5 @@ class Engine(Protocol):
         """Give back what can be given back between requests (caches, CUDA blocks)."""
 
 
-class EngineUnavailable(Exception):  # noqa: N818 - a state, and part of the protocol
+class EngineUnavailable(Exception):
     """The engine cannot be loaded on this machine; the message says what is missing and what to do."""

@@ -57,6 +57,8 @@ class Hibari:
 
     def _speak(self, job: base.SegmentJob) -> Iterator[base.Event]:
         assert self._english is not None, "load() first"  # noqa: S101 - a mistake of ours, not of a request
+        if job.cancelled():
+            return
         if failed := refusal(job, self.capabilities, PRESETS):
             yield failed
             return

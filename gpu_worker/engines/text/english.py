@@ -39,10 +39,13 @@ _SIGNS = str.maketrans(
         "℉": "°F",
         "²": " squared",
         "³": " cubed",
-        "–": "–",
         "\u00ad": "",
     }
 )
+#: Latin ends at U+024F (phonetic signs follow); from U+2E80 on a character is a syllable or a word.
+_OTHER_ALPHABETS, _SYLLABLES = 0x250, 0x2E80
+#: One alone is a symbol and has a name; several are a Greek word.
+_GREEK_LETTER = re.compile("(?<![\u0370-\u03ff\u1f00-\u1fff])[Α-Ωα-ω](?![\u0370-\u03ff\u1f00-\u1fff])")
 _TILDE = re.compile(r"[~～](?=\s?\d)")
 
 
@@ -60,18 +63,20 @@ def normalise(text: str) -> str:
 
 def _romanise(text: str) -> str:
     """Letters of other alphabets in Latin ones: better a rough reading than a hole in the sentence."""
-    if all(ord(character) < 0x250 or not character.isalpha() for character in text):
+    if all(ord(character) < _OTHER_ALPHABETS for character in text):
         return text
     from anyascii import anyascii
 
-    return "".join(
-        f" {anyascii(character)} "
-        if ord(character) >= 0x2E80 and character.isalpha()
-        else anyascii(character)
-        if ord(character) >= 0x250 and (character.isalpha() or unicodedata.combining(character))
-        else character
-        for character in text
-    )
+    text = _GREEK_LETTER.sub(lambda found: unicodedata.name(found[0]).split()[3].lower(), text)
+    romanised = []
+    for character in text:
+        if ord(character) < _OTHER_ALPHABETS or unicodedata.category(character)[0] not in "LM":
+            romanised.append(character)
+        elif ord(character) < _SYLLABLES:
+            romanised.append(anyascii(character))
+        else:
+            romanised.append(f" {anyascii(character)} ")
+    return "".join(romanised)
 
 
 class English:
