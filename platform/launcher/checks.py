@@ -1,0 +1,187 @@
+"""`./chorus test`: what is needed to test, installed; then every check, or pytest with the arguments given."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from launcher.errors import LauncherError
+from launcher.install import install
+from launcher.process import die_with_parent
+from launcher.progress import Progress
+
+EXTRAS = ("embedded", "cpu", "asr", "dev")
+#: Speech weights that the tests use; "asr" is what listens to the result.
+WEIGHTS = ("kokoro", "hibari", "asr")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: Without servers; makemigrations warns that it cannot ask the database which migrations have been applied.
+_MANAGE = ("python", "-W", "ignore::RuntimeWarning", "manage.py")
+_SETTINGS = (("DJANGO_SETTINGS_MODULE", "tests.typing_settings"),)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A tool that looks at the code without running it."""
+
+    name: str
+    argv: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+CHECKS = (
+    Check("ruff check", ("ruff", "check", "--quiet", ".")),
+    Check("ruff format", ("ruff", "format", "--quiet", "--check", ".")),
+    Check("mypy", ("mypy", "--no-error-summary")),
+    Check("import-linter", ("lint-imports", "--no-logo")),
+    Check("missing migrations", (*_MANAGE, "makemigrations", "--check", "--dry-run"), _SETTINGS),
+    Check("untranslated strings", (*_MANAGE, "messages", "--check"), _SETTINGS),
+)
+
+
+def run_checks(root: Path, arguments: Sequence[str]) -> int:
+    """The exit status: not 0 when anything failed. The last line is pytest's own."""
+    say = Progress()
+    os.chdir(root)
+    venv = install(root, EXTRAS, say)
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join((str(venv / "bin"), os.environ.get("PATH", os.defpath))),
+    }
+    _prepare(root, venv, environment, say)
+    browser = _browser(environment, say)
+    if arguments:
+        return _stream(["pytest", *arguments], environment)
+    failed = _run_all(environment, say)
+    if not browser and environment.get("CI") == "true":
+        failed.append("browser")
+    sys.stdout.flush()
+    return _pytest(environment, say, failed)
+
+
+def _prepare(root: Path, venv: Path, environment: Mapping[str, str], say: Progress) -> None:
+    steps = {
+        "Speech weights are there and checked": ["python", "-m", "launcher.weights", *WEIGHTS],
+        "Translations are compiled": [
+            "pybabel",
+            "--quiet",
+            "compile",
+            "--domain=django",
+            f"--directory={root / 'locale'}",
+        ],
+    }
+    for done, argv in steps.items():
+        outcome = _capture(argv, environment)
+        if outcome.returncode != 0:
+            lines = outcome.stdout.strip().splitlines() or ["no message"]
+            raise LauncherError(lines[-1].removeprefix("chorus: "))
+        say(done)
+
+
+def _browser(environment: Mapping[str, str], say: Progress) -> bool:
+    """Whether there is a Chromium for the browser tests; root gets Debian's where there is none."""
+    if _has_browser(environment):
+        return True
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        say("Installing Debian's chromium for the browser tests")
+        quiet = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
+        for argv in (
+            ["apt-get", "update"],
+            ["apt-get", "install", "--yes", "--no-install-recommends", "chromium"],
+        ):
+            outcome = _capture(argv, quiet)
+            if outcome.returncode != 0:
+                say(
+                    f"{' '.join(argv[:2])} failed: {(outcome.stdout.strip().splitlines() or ['no message'])[-1]}"
+                )
+                break
+        if _has_browser(environment):
+            return True
+    say("The browser tests are skipped: there is no chromium (as root: apt-get install chromium)")
+    return False
+
+
+def _has_browser(environment: Mapping[str, str]) -> bool:
+    return any(shutil.which(name, path=environment["PATH"]) for name in BROWSERS)
+
+
+def _run_all(environment: Mapping[str, str], say: Progress) -> list[str]:
+    """Run the checks at once; one line for each, and what it found where it failed. The names of those that failed."""
+    running = []
+    for check in CHECKS:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            check.argv,
+            env={**environment, **dict(check.environment)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            preexec_fn=die_with_parent(signal.SIGKILL),
+        )
+        running.append((check, process, started))
+    failed = []
+    for check, process, started in running:
+        output, _nothing = process.communicate()
+        seconds = time.monotonic() - started
+        if process.returncode == 0:
+            say(f"passed  {check.name} ({seconds:.1f} s)")
+        else:
+            say(f"FAILED  {check.name} ({seconds:.1f} s)")
+            say.plain(output.rstrip())
+            failed.append(check.name)
+    return failed
+
+
+def _pytest(environment: Mapping[str, str], say: Progress, failed: list[str]) -> int:
+    """Run pytest; its own summary line is held back to be the very last one."""
+    colour = ["--color=yes"] if sys.stdout.isatty() else []
+    process = subprocess.Popen(
+        ["pytest", *colour],
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        preexec_fn=die_with_parent(signal.SIGTERM),
+    )
+    held = ""
+    if process.stdout is None:
+        raise RuntimeError("pytest has no output to read")
+    for line in process.stdout:
+        if held:
+            say.plain(held)
+        held = line.rstrip("\n")
+    status = process.wait()
+    if status != 0:
+        failed = [*failed, "pytest"]
+    say(f"FAILED: {', '.join(failed)}" if failed else "All checks passed")
+    say.plain(held)
+    return 1 if failed else 0
+
+
+def _stream(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run it with our own output; its exit status."""
+    return subprocess.run(
+        argv, env=dict(environment), check=False, preexec_fn=die_with_parent(signal.SIGTERM)
+    ).returncode
+
+
+def _capture(argv: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv,
+        env=dict(environment),
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=die_with_parent(signal.SIGKILL),
+    )
