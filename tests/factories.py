@@ -61,7 +61,7 @@ def preset(name: str = "Hibari", **fields: Any) -> Voice:
         "name": name,
         "language": "en-US",
         "engine": "hibari",
-        "preset": name.lower(),
+        "preset": "heart" if name == "Hibari" else name.lower(),
     } | fields
     return Voice.objects.get_or_create(
         team=None, engine=defaults["engine"], preset=defaults["preset"], defaults=defaults

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ class Stack:
     @property
     def url(self) -> str:
         return self.ready["url"]
+
+    @cached_property
+    def voice(self) -> str:
+        """Any voice: the first in the list."""
+        with self.client() as client:
+            return str(client.get("/v1/voices").json()["results"][0]["id"])
 
     def client(self, key: str | None = None) -> httpx.Client:
         """A client with the demo team's key (or another); long time-outs, since held requests wait."""

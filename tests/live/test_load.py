@@ -44,7 +44,7 @@ def _run(running: stack.Stack) -> None:
         with running.client() as client:
             for number in range(EACH):
                 text = _text(index, number)
-                identifier = stack.submit(client, text, voice="Hibari")["id"]
+                identifier = stack.submit(client, text, voice=running.voice)["id"]
                 result = stack.wait(client, identifier)
                 assert result["status"] == "succeeded", result
                 audio = client.get(f"/v1/syntheses/{identifier}/audio")
@@ -127,12 +127,12 @@ def test_a_light_team_runs_next_beside_300_queued(hibari):
     ).strip()
     with hibari.client() as heavy, hibari.client(secret) as light:
         queued = [
-            stack.submit(heavy, "The heavy team has a great many sentences to say. " * 8, voice="Hibari")[
+            stack.submit(heavy, "The heavy team has a great many sentences to say. " * 8, voice=hibari.voice)[
                 "id"
             ]
             for _i in range(300)
         ]
-        mine = stack.submit(light, "Only one.", voice="Hibari")
+        mine = stack.submit(light, "Only one.", voice=hibari.voice)
         assert mine["queue"]["ahead"] <= 1, mine["queue"]
         ended = stack.wait(light, mine["id"])
         left = sum(
