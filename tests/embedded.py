@@ -32,7 +32,11 @@ def pytest_load_initial_conftests() -> Generator[None, None, None]:
     """Around pytest-django's own hook, which reads the settings."""
     if not ({"-h", "--help", "--version", "-V"} & set(sys.argv)):
         _start()
-    yield
+    try:
+        yield
+    except BaseException:
+        pytest_unconfigure()  # which pytest does not call when it has not come that far
+        raise
 
 
 def pytest_unconfigure() -> None:
