@@ -110,7 +110,7 @@ def _now(request: SynthesisRequest, *, expired: bool) -> str:
             return _("Cancelled. Nothing was charged.")
         case Status.FAILED:
             reason = _(request.error_message) if request.error_message else _("It could not be spoken.")
-            return f"{reason} {_('Nothing was charged.')}"
+            return _("%(reason)s Nothing was charged.") % {"reason": reason}
     outlook = queue.outlook(request)
     if request.status == Status.RUNNING:
         part = min(request.segments_done + 1, request.segments_total)
