@@ -50,8 +50,7 @@ class EngineProcess:
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,
-                # The child finds the modules that its parent finds, however that was started.
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env={**os.environ, "PYTHONPATH": processes.module_path()},
             )
         finally:
             theirs.close()

@@ -7,6 +7,8 @@ import ctypes
 import os
 import signal
 import socket
+import sys
+import sysconfig
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
@@ -40,6 +42,16 @@ def hold_name(name: str) -> socket.socket:
         holder.close()
         raise NameTaken(f"A worker named {name} already runs on this machine.") from error
     return holder
+
+
+def module_path() -> str:
+    """A PYTHONPATH with which another interpreter finds the modules of this project that this one finds, however it
+    was started. Not those of its environment: an engine may live in an environment of its own."""
+    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    folders = [Path(entry).absolute() for entry in sys.path if entry and not entry.endswith(".zip")]
+    return os.pathsep.join(
+        str(folder) for folder in folders if not any(folder.is_relative_to(other) for other in installed)
+    )
 
 
 def rss_bytes(pid: int) -> int:

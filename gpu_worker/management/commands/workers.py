@@ -29,8 +29,7 @@ class Command(BaseCommand):
         """Run until told to stop and the workers have finished the job in hand."""
         devices = gpus(os.environ)
         count = max(1, len(devices)) if options["count"] is None else options["count"]
-        # A worker finds the modules that this process finds, however it was started.
-        shared = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        shared = {**os.environ, "PYTHONPATH": processes.module_path()}
         slots = []
         for index in range(count):
             name = naming.worker_name(index, options["name_prefix"])

@@ -15,16 +15,21 @@ from gpu_worker.worker import Limits, Report, ResidentWorker
 from tests.gpu_worker.resident import journal
 
 
-def give_back(name: str, exit_code: int | None) -> None:
-    """Refuse while the test says that the database is away."""
+def _need_database() -> None:
     if Path(os.environ["CHORUS_TEST_JOURNAL"]).with_name("database-away").exists():
         journal.write("refused")
         raise ConnectionError("the database is away")
+
+
+def give_back(name: str, exit_code: int | None) -> None:
+    """Stands for `dispatch.abandon`."""
+    _need_database()
     journal.write("lost", worker=name, exit_code=exit_code)
 
 
 def beat(report: Report) -> None:
-    """Note the state."""
+    """Stands for `workers.beat`."""
+    _need_database()
     journal.write(
         "beat", state=report.state, done=report.requests_done, rss=report.rss_bytes, error=report.last_error
     )
