@@ -29,6 +29,9 @@ class ChorusError(Exception):
 
     status = 400
     code = "invalid_request"
+    #: What OpenAI's clients are told in `x-should-retry`; None leaves it to their own judgement, which is to retry each
+    #: 408, 409, 429 and 5xx.
+    should_retry: bool | None = None
     message: str | Promise = _("The request could not be carried out.")
 
     def __init__(
@@ -84,6 +87,7 @@ class Conflict(ChorusError):
 
     status = 409
     code = "conflict"
+    should_retry = False
 
 
 class PayloadTooLarge(ChorusError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
@@ -10,7 +11,7 @@ from django.utils.http import content_disposition_header
 
 from synthesis import storage
 
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 #: What is stored under a key never changes, so a browser may keep it; `private`, as it belongs to one team.
 _CACHE = "private, max-age=3600, immutable"
 
@@ -23,11 +24,13 @@ def serve(
     content_type: str,
     filename: str,
     download: bool = False,
+    etag: str = "",
 ) -> HttpResponseBase:
     """The object at `key`, `size` bytes long, for whom the caller has checked already.
 
-    Answers 206 to a Range, 416 to one outside of the object, 302 where storage has a public address. Several ranges
-    at once are answered by the whole, as RFC 9110 allows.
+    `etag` identifies its content: If-None-Match and If-Range are compared with it. Answers 206 to a Range, 416 to one
+    outside of the object, 302 where storage has a public address. Several ranges at once are answered by the whole, as
+    RFC 9110 allows.
     """
     disposition = "attachment" if download else "inline"
     address = storage.presigned(key, filename=filename, content_type=content_type, disposition=disposition)
@@ -35,7 +38,12 @@ def serve(
         redirect = HttpResponseRedirect(address)
         redirect.headers["Cache-Control"] = "private, no-store"
         return redirect
-    wanted = _wanted(request.headers.get("Range", ""), size)
+    tag = f'"{etag or hashlib.sha256(key.encode()).hexdigest()}"'
+    if _matches(request.headers.get("If-None-Match", ""), tag):
+        return HttpResponse(status=304, headers={"ETag": tag, "Cache-Control": _CACHE})
+    # A part of something else than what the caller has the rest of would be no use: then it gets the whole.
+    fresh = request.headers.get("If-Range", tag).strip() == tag
+    wanted = _wanted(request.headers.get("Range", "") if fresh else "", size)
     if wanted is None:
         return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
     start, end, partial = wanted
@@ -44,6 +52,7 @@ def serve(
         "Cache-Control": _CACHE,
         "Content-Disposition": content_disposition_header(download, filename) or disposition,
         "Content-Length": str(end - start + 1),
+        "ETag": tag,
     }
     if partial:
         headers["Content-Range"] = f"bytes {start}-{end}/{size}"
@@ -53,6 +62,11 @@ def serve(
     return StreamingHttpResponse(
         storage.open_range(key, start, end), status=status, content_type=content_type, headers=headers
     )
+
+
+def _matches(header: str, tag: str) -> bool:
+    """Whether If-None-Match names `tag` (weakly, as RFC 9110 has it)."""
+    return any(entry.strip().removeprefix("W/") in (tag, "*") for entry in header.split(","))
 
 
 def _wanted(header: str, size: int) -> tuple[int, int, bool] | None:

@@ -32,3 +32,11 @@ class NotReady(Conflict):
     """The audio of a request that has not succeeded."""
 
     code = "not_ready"
+
+
+class OutputExpired(NotFound):
+    """The sound was deleted when its time was over."""
+
+    status = 410
+    code = "output_expired"
+    message = _("The recording was deleted when its time was over. Submit the text again.")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: S3 deletes at most this many objects in one call.
 _DELETE_BATCH = 1000
+#: Bytes that are handed on at once.
+_PIECE_BYTES = 64 * 1024
 
 
 class StorageUnavailable(Unavailable):
@@ -121,11 +123,29 @@ def size(key: str) -> int:
         return int(client().head_object(Bucket=settings.S3_BUCKET, Key=key)["ContentLength"])
 
 
-def open_range(key: str, start: int, end: int) -> Iterator[bytes]:
-    """The bytes `start` to `end` (inclusive) in pieces; the first is fetched before this returns."""
+class Stream:
+    """An object's bytes in pieces; whoever does not read to the end must `close`."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+        self._pieces: Iterator[bytes] = body.iter_chunks(_PIECE_BYTES)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._pieces)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._body.close()
+
+
+def open_range(key: str, start: int, end: int) -> Stream:
+    """The bytes `start` to `end` (inclusive); NotFound and StorageUnavailable are raised before the first piece."""
     with _translated():
         answer = client().get_object(Bucket=settings.S3_BUCKET, Key=key, Range=f"bytes={start}-{end}")
-    return answer["Body"].iter_chunks(64 * 1024)
+    return Stream(answer["Body"])
 
 
 def delete_prefix(prefix: str) -> int:

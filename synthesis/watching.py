@@ -139,14 +139,16 @@ class _Hub:
 
     async def _listen(self) -> None:
         """Hear what `synthesis.events` announces."""
-        prefix = events.channel("")
         while True:
             try:
-                async with Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1) as redis:
-                    async with redis.pubsub() as pubsub:
-                        await pubsub.psubscribe(f"{prefix}*")
-                        async for message in pubsub.listen():
-                            self._heard(message["channel"].decode().removeprefix(prefix))
+                async with (
+                    Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1) as redis,
+                    redis.pubsub() as pubsub,
+                ):
+                    await pubsub.psubscribe(events.request_channel("*"))
+                    async for message in pubsub.listen():
+                        if message["type"] == "pmessage":
+                            self._heard(message["data"].decode())
             except (RedisError, OSError):
                 await asyncio.sleep(POLL_SECONDS)
 

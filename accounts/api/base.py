@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from accounts.actors import Actor
 from accounts.api.negotiation import JSON_BYTES, too_large
-from accounts.errors import ChorusError, LimitReached, NotFound
+from accounts.errors import ChorusError, InvalidInput, LimitReached, NotFound
 from accounts.services import limits, rates
 
 
@@ -53,6 +53,17 @@ class ApiView(APIView):
     def hit(self) -> None:
         """Count this request against the requests per minute; LimitReached when there were too many."""
         self._window = rates.hit(self.actor)
+
+    def idempotency_key(self) -> str | None:
+        """The header's value; InvalidInput when it is not printable ASCII."""
+        key = self.request.headers.get("Idempotency-Key")
+        if key and not (key.isascii() and key.isprintable()):
+            raise InvalidInput(
+                _("An Idempotency-Key has only printable ASCII characters."),
+                code="idempotency_key_invalid",
+                param="Idempotency-Key",
+            )
+        return key
 
     def read(self, kind: type[Serializer[Any]], data: Any = None) -> dict[str, Any]:
         """The body (or `data`) as `kind` understands it; ValidationError names the first wrong field."""

@@ -42,7 +42,13 @@ def body(error: ChorusError) -> dict[str, Any]:
     if error.code == "quota_exceeded":
         kind = "insufficient_quota"
     return {
-        "error": {"message": str(error), "type": kind, "param": error.param, "code": error.code, **error.details},
+        "error": {
+            "message": str(error),
+            "type": kind,
+            "param": error.param,
+            "code": error.code,
+            **error.details,
+        },
         "type": f"/docs/errors#{error.code}",
         "title": error.code,
         "status": error.status,
@@ -52,11 +58,11 @@ def body(error: ChorusError) -> dict[str, Any]:
 
 def headers(error: ChorusError) -> dict[str, str]:
     """Headers that belong to `error`: `Retry-After` in seconds, and whether OpenAI's clients should retry."""
-    if error.retry_after is None:
-        return {}
-    result = {"Retry-After": str(error.retry_after)}
-    if error.code == "quota_exceeded":
-        # Their clients retry each 429; a month's quota does not come back within their patience.
+    result = {}
+    if error.retry_after is not None:
+        result["Retry-After"] = str(error.retry_after)
+    # A month's quota or a place for a voice does not come back within their patience.
+    if error.should_retry is False or error.code in {"quota_exceeded", "voice_limit_reached"}:
         result["x-should-retry"] = "false"
     return result
 
@@ -94,7 +100,9 @@ def _from_validation(detail: Any, path: str = "") -> InvalidInput:
         return _from_validation(detail[0] if detail else "", path)
     message = f"{path}: {detail}" if path else str(detail)
     code = getattr(detail, "code", "invalid")
-    return InvalidInput(message, code="missing_field" if code == "required" else "invalid_value", param=path or None)
+    return InvalidInput(
+        message, code="missing_field" if code == "required" else "invalid_value", param=path or None
+    )
 
 
 def response(error: ChorusError) -> JsonResponse:

@@ -1,3 +1,26 @@
-"""Addresses; added below."""
+"""Addresses below /v1/ that concern speech."""
 
-urlpatterns: list = []
+from django.urls import path
+
+from synthesis.api import catalogue, speech, syntheses, voices
+
+urlpatterns = [
+    path("models", catalogue.ModelsView.as_view(), name="api_models"),
+    path("models/<str:model>", catalogue.ModelView.as_view(), name="api_model"),
+    path("audio/speech", speech.SpeechView.as_view(), name="api_speech"),
+    path("voices", voices.VoicesView.as_view(), name="api_voices"),
+    path("voices/<str:voice_id>", voices.VoiceView.as_view(), name="api_voice"),
+    path("voices/<str:voice_id>/sample", voices.VoiceSampleView.as_view(), name="api_voice_sample"),
+    path("syntheses", syntheses.SynthesesView.as_view(), name="api_syntheses"),
+    path("syntheses/<str:synthesis_id>", syntheses.SynthesisView.as_view(), name="api_synthesis"),
+    path(
+        "syntheses/<str:synthesis_id>/cancel",
+        syntheses.SynthesisCancelView.as_view(),
+        name="api_synthesis_cancel",
+    ),
+    path(
+        "syntheses/<str:synthesis_id>/audio",
+        syntheses.SynthesisAudioView.as_view(),
+        name="api_synthesis_audio",
+    ),
+]

@@ -1,0 +1,88 @@
+"""`/v1/models`: what can be named as `model` in `/v1/audio/speech`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts import permissions
+from accounts.api.base import ApiView
+from accounts.api.schema import errors
+from accounts.errors import InvalidInput, NotFound
+
+#: Names that clients of OpenAI's API have built in; all of them mean the engine of this installation.
+ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
+#: Chorus keeps no date of a model: the day that OpenAI's list began, so that clients that sort get something.
+_CREATED = 1_700_000_000
+
+
+class ModelNotFound(NotFound):
+    """There is no such model."""
+
+    code = "model_not_found"
+
+
+class ModelSerializer(serializers.Serializer):
+    """A model, as OpenAI's clients read it."""
+
+    id = serializers.CharField()
+    object = serializers.ChoiceField(["model"])
+    created = serializers.IntegerField()
+    owned_by = serializers.CharField()
+
+
+class ModelListSerializer(serializers.Serializer):
+    """All models."""
+
+    object = serializers.ChoiceField(["list"])
+    data = ModelSerializer(many=True)
+
+
+def names() -> tuple[str, ...]:
+    """The engine of this installation, and its aliases."""
+    return (settings.CHORUS_ENGINE, *ALIASES)
+
+
+def check_model(name: str) -> None:
+    """InvalidInput (`model_not_found`) unless `name` can be named."""
+    if name not in names():
+        raise InvalidInput(
+            _("There is no model “%(name)s”. There are: %(all)s.")
+            % {"name": name, "all": ", ".join(names())},
+            code="model_not_found",
+            param="model",
+        )
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": _CREATED, "owned_by": "chorus"}
+
+
+class ModelsView(ApiView):
+    """All models."""
+
+    required_scopes = {"GET": permissions.VOICES_READ}
+
+    @extend_schema(summary="List models", tags=["OpenAI"], responses={200: ModelListSerializer, **errors()})
+    def get(self, request: Request) -> Response:
+        """The engine of this installation, and names of OpenAI's that mean it too."""
+        return Response({"object": "list", "data": [_model(name) for name in names()]})
+
+
+class ModelView(ApiView):
+    """One model."""
+
+    required_scopes = {"GET": permissions.VOICES_READ}
+
+    @extend_schema(summary="Show a model", tags=["OpenAI"], responses={200: ModelSerializer, **errors(404)})
+    def get(self, request: Request, model: str) -> Response:
+        """One that can be named."""
+        if model not in names():
+            raise ModelNotFound
+        return Response(_model(model))

@@ -1,0 +1,154 @@
+"""Answers that wait for the end of a request, without a thread where the process answers by ASGI.
+
+A view returns a `Hold` instead of a response. Under ASGI the wait is a coroutine, which costs a few kilobytes; under
+WSGI (a test, or a proxy that sent the request there) it holds the thread that it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import SyncToAsync, sync_to_async
+from django.conf import settings
+from django.db import close_old_connections
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from redis.exceptions import RedisError
+from rest_framework.request import Request
+
+from accounts.api.base import ApiView
+from accounts.redis import client
+from synthesis import events, watching
+from synthesis.models import SynthesisRequest
+from synthesis.models.requests import FINAL
+
+#: `Prefer: wait` without a number, and the most that a number can ask for (Replicate's), in seconds.
+WAIT_SECONDS = 60
+_WAIT = re.compile(r"\bwait(?:\s*=\s*\"?(\d{1,6})\"?)?(?=\s*(?:[,;]|$))", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Hold:
+    """Wait up to `seconds` for the end of a request, then answer with `finish`, in the view that returned this.
+
+    `abandon` is called when the caller hangs up before that; without it the request goes on.
+    """
+
+    view: HoldingView
+    request_id: UUID
+    seconds: float
+    finish: Callable[[], HttpResponseBase]
+    abandon: Callable[[], object] | None = None
+
+    def answer(self) -> HttpResponseBase:
+        """What `finish` returns, or its error, as the view's response."""
+        return self.view.resume(self.finish)
+
+
+class HoldingView(ApiView):
+    """A view whose methods may return a `Hold`."""
+
+    @classmethod
+    def as_view(cls, **initkwargs: Any) -> Callable[..., Any]:
+        """An asynchronous view under ASGI, a plain one elsewhere."""
+        plain = super().as_view(**initkwargs)
+        chosen = _hold_later(plain) if settings.CHORUS_ASGI else _hold_here(plain)
+        # What REST framework and the schema know about a view are its attributes.
+        return update_wrapper(chosen, plain)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """A hold is no response yet."""
+        if isinstance(response, Hold):
+            return response
+        return super().finalize_response(request, response, *args, **kwargs)
+
+    def resume(self, finish: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+        """What `dispatch` does with a handler."""
+        try:
+            response: HttpResponseBase = finish()
+        except Exception as error:  # noqa: BLE001 - REST framework's own handler raises what it does not know
+            response = self.handle_exception(error)
+        return super().finalize_response(self.request, response)
+
+
+def _hold_here(plain: Callable[..., Any]) -> Callable[..., HttpResponseBase]:
+    def view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        answer = plain(request, *args, **kwargs)
+        if isinstance(answer, Hold):
+            _wait(answer.request_id, answer.seconds)
+            return answer.answer()
+        return answer
+
+    return view
+
+
+def _hold_later(plain: Callable[..., Any]) -> Callable[..., Any]:
+    async def view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        begun = asyncio.ensure_future(sync_to_async(plain)(request, *args, **kwargs))
+        try:
+            answer = await asyncio.shield(begun)
+            if not isinstance(answer, Hold):
+                return answer
+            await _release_thread()
+            async with watching.watch(answer.request_id) as seen:
+                await seen.until_final(answer.seconds)
+        except asyncio.CancelledError:
+            # The caller hung up, perhaps while the request was being submitted.
+            answer = await begun
+            if isinstance(answer, Hold) and answer.abandon is not None:
+                await sync_to_async(answer.abandon)()
+            raise
+        return await sync_to_async(answer.answer)()
+
+    return view
+
+
+async def _release_thread() -> None:
+    """Give back the thread that Django keeps for this request, and its database connection.
+
+    asgiref makes another one when it is needed.
+    """
+    await sync_to_async(close_old_connections)()
+    context = SyncToAsync.thread_sensitive_context.get(None)
+    executor = SyncToAsync.context_to_thread_executor.pop(context, None) if context else None
+    if executor is not None:
+        executor.shutdown(wait=False)  # type: ignore[attr-defined]
+
+
+def _wait(request_id: UUID, seconds: float) -> bool:
+    """Wait in this thread; whether the request has ended."""
+    deadline = time.monotonic() + seconds
+    try:
+        with client().pubsub(ignore_subscribe_messages=True) as changes:
+            changes.subscribe(events.request_channel(request_id))
+            while not _is_final(request_id):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                changes.get_message(timeout=min(left, watching.POLL_SECONDS))
+    except RedisError:
+        while not _is_final(request_id):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(left, watching.POLL_SECONDS))
+    return True
+
+
+def _is_final(request_id: UUID) -> bool:
+    return SynthesisRequest.objects.filter(id=request_id, status__in=FINAL).exists()
+
+
+def wanted_wait(request: Request) -> int | None:
+    """Seconds that `Prefer: wait[=n]` asks for, 1 to WAIT_SECONDS; None without it. Other preferences are ignored."""
+    found = _WAIT.search(request.headers.get("Prefer", ""))
+    if found is None:
+        return None
+    return min(max(int(found.group(1) or WAIT_SECONDS), 1), WAIT_SECONDS)

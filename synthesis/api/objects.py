@@ -1,0 +1,282 @@
+"""What voices and synthesis requests look like in the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.reverse import reverse
+
+from synthesis.engines import capabilities
+from synthesis.models import Format, Output, Status, SynthesisRequest, Voice, VoiceVersion
+from synthesis.services.queue import Outlook
+
+_CLONING = ("none", "nearest_preset", "zero_shot")
+_CLONING_HELP = (
+    "How a cloned voice is really spoken: `zero_shot`, or `nearest_preset` by an engine that cannot clone. Null for a "
+    "preset."
+)
+
+
+class VoiceQualitySerializer(serializers.Serializer):
+    """What was measured in the recording."""
+
+    seconds = serializers.FloatField(help_text="Length of the prepared clip.")
+    window_start = serializers.FloatField(help_text="The part of the recording that is used, in seconds.")
+    window_end = serializers.FloatField()
+    original_seconds = serializers.FloatField()
+    measured = serializers.DictField(help_text="Levels, clipping, noise, and `problems` by code.")
+
+
+class ConsentSerializer(serializers.Serializer):
+    """Who said that the speaker agrees, and to what."""
+
+    statement = serializers.CharField()
+    by = serializers.EmailField(allow_null=True)
+    at = serializers.DateTimeField()
+
+
+class VoiceSerializer(serializers.Serializer):
+    """A voice: a preset of the engine, or one of the team's own."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(Voice.Kind.values)
+    language = serializers.CharField()
+    gender = serializers.CharField(allow_blank=True)
+    style = serializers.CharField(allow_blank=True)
+    engine = serializers.CharField()
+    cloning = serializers.ChoiceField(_CLONING, allow_null=True, help_text=_CLONING_HELP)
+    nearest_preset = serializers.CharField(allow_null=True, help_text="The preset that speaks instead.")
+    version = serializers.IntegerField(allow_null=True, help_text="Of the recording; null for a preset.")
+    transcript = serializers.CharField(allow_null=True)
+    quality = VoiceQualitySerializer(allow_null=True)
+    consent = ConsentSerializer(allow_null=True)
+    sample_url = serializers.URLField()
+    created_at = serializers.DateTimeField()
+
+
+def voice(row: Voice, request: Request) -> dict[str, Any]:
+    """`row` with `current_version` and its `consent_by` selected."""
+    engine = capabilities(settings.CHORUS_ENGINE)
+    version = row.current_version
+    cloning = engine.cloning if row.kind == Voice.Kind.CLONED else None
+    nearest = version.nearest.get(engine.name) if version and cloning == "nearest_preset" else None
+    return dict(
+        VoiceSerializer(
+            {
+                "id": row.id,
+                "name": row.name,
+                "kind": row.kind,
+                "language": row.language,
+                "gender": row.gender,
+                "style": _(row.style) if row.style else "",
+                "engine": row.engine or engine.name,
+                "cloning": cloning,
+                "nearest_preset": nearest,
+                "version": version.number if version else None,
+                "transcript": version.transcript if version else None,
+                "quality": _quality(version) if version else None,
+                "consent": _consent(version) if version else None,
+                "sample_url": reverse("api_voice_sample", args=[row.id], request=request),
+                "created_at": row.created_at,
+            }
+        ).data
+    )
+
+
+def _quality(version: VoiceVersion) -> dict[str, Any]:
+    return {
+        "seconds": version.seconds,
+        "window_start": version.window_start,
+        "window_end": version.window_end,
+        "original_seconds": version.original_seconds,
+        "measured": version.quality,
+    }
+
+
+def _consent(version: VoiceVersion) -> dict[str, Any]:
+    by = version.consent_by
+    return {
+        "statement": version.consent_statement,
+        "by": by.email if by else None,
+        "at": version.consent_at,
+    }
+
+
+class SynthesisEchoSerializer(serializers.Serializer):
+    """What was asked for, after defaults."""
+
+    text = serializers.CharField()
+    voice = serializers.UUIDField()
+    language = serializers.CharField()
+    instruction = serializers.CharField(allow_blank=True)
+    format = serializers.ChoiceField(Format.values)
+    speed = serializers.FloatField()
+    seed = serializers.IntegerField()
+    title = serializers.CharField(allow_blank=True)
+
+
+class SynthesisOutputSerializer(serializers.Serializer):
+    """The finished file."""
+
+    url = serializers.URLField(help_text="Fetch it with the key.")
+    content_type = serializers.CharField()
+    bytes = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    seconds = serializers.FloatField()
+    sample_rate = serializers.IntegerField(help_text="Hz")
+    expires_at = serializers.DateTimeField()
+
+
+class SynthesisErrorSerializer(serializers.Serializer):
+    """Why it failed."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class SynthesisVoiceSerializer(serializers.Serializer):
+    """The voice, as far as a list needs it."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(Voice.Kind.values)
+
+
+class MetricsSerializer(serializers.Serializer):
+    """Times in seconds; null until they are known."""
+
+    queue_seconds = serializers.FloatField(allow_null=True)
+    engine_seconds = serializers.FloatField()
+    audio_seconds = serializers.FloatField(allow_null=True)
+    real_time_factor = serializers.FloatField(allow_null=True)
+    characters = serializers.IntegerField()
+
+
+class UrlsSerializer(serializers.Serializer):
+    """Where to go from here."""
+
+    get = serializers.URLField()
+    cancel = serializers.URLField()
+    audio = serializers.URLField()
+    web = serializers.URLField()
+
+
+class SynthesisSerializer(serializers.Serializer):
+    """A synthesis request."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(Status.values)
+    title = serializers.CharField(allow_blank=True)
+    voice = SynthesisVoiceSerializer()
+    engine = serializers.CharField()
+    cloning = serializers.ChoiceField(_CLONING, allow_null=True, help_text=_CLONING_HELP)
+    characters = serializers.IntegerField(help_text="What it costs when it succeeds.")
+    segments_total = serializers.IntegerField()
+    segments_done = serializers.IntegerField()
+    queue_position = serializers.IntegerField(
+        allow_null=True, help_text="1 for the next one. Null unless queued, and in lists."
+    )
+    ahead = serializers.IntegerField(
+        allow_null=True, help_text="Requests that will be taken before this one."
+    )
+    eta_seconds = serializers.IntegerField(
+        allow_null=True, help_text="Until it is done. Null in lists, and while no worker is there to do it."
+    )
+    workers = serializers.IntegerField(
+        allow_null=True, help_text="Workers that could speak it. Null in lists."
+    )
+    input = SynthesisEchoSerializer()
+    output = SynthesisOutputSerializer(
+        allow_null=True, help_text="Null until it succeeded, and again when the file's time is over."
+    )
+    error = SynthesisErrorSerializer(allow_null=True)
+    metrics = MetricsSerializer()
+    source = serializers.ChoiceField(["api", "web"])
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    completed_at = serializers.DateTimeField(allow_null=True)
+    urls = UrlsSerializer()
+
+
+def synthesis(row: SynthesisRequest, request: Request, *, outlook: Outlook | None = None) -> dict[str, Any]:
+    """`row` with `voice` and `output` selected; `outlook` is left out of lists, where it would cost too much."""
+    output: Output | None = getattr(row, "output", None)
+    place = outlook.place if outlook else None
+    urls = {
+        "get": reverse("api_synthesis", args=[row.id], request=request),
+        "cancel": reverse("api_synthesis_cancel", args=[row.id], request=request),
+        "audio": reverse("api_synthesis_audio", args=[row.id], request=request),
+        "web": reverse("request", args=[row.id], request=request),
+    }
+    return dict(
+        SynthesisSerializer(
+            {
+                "id": row.id,
+                "status": row.status,
+                "title": row.title,
+                "voice": {"id": row.voice_id, "name": row.voice.name, "kind": row.voice.kind},
+                "engine": row.engine,
+                "cloning": row.cloning or None,
+                "characters": row.characters,
+                "segments_total": row.segments_total,
+                "segments_done": row.segments_done,
+                "queue_position": place.position if place else None,
+                "ahead": place.ahead if place else None,
+                "eta_seconds": outlook.seconds if outlook else None,
+                "workers": outlook.workers if outlook else None,
+                "input": {
+                    "text": row.text,
+                    "voice": row.voice_id,
+                    "language": row.language,
+                    "instruction": row.instruction,
+                    "format": row.format,
+                    "speed": row.speed,
+                    "seed": row.seed,
+                    "title": row.title,
+                },
+                "output": _output(output, urls["audio"]) if output else None,
+                "error": _error(row),
+                "metrics": _metrics(row, output),
+                "source": row.source,
+                "created_at": row.created_at,
+                "started_at": row.started_at,
+                "completed_at": row.completed_at,
+                "urls": urls,
+            }
+        ).data
+    )
+
+
+def _output(output: Output, url: str) -> dict[str, Any]:
+    return {
+        "url": url,
+        "content_type": output.content_type,
+        "bytes": output.bytes,
+        "sha256": output.sha256,
+        "seconds": output.seconds,
+        "sample_rate": output.sample_rate,
+        "expires_at": output.expires_at,
+    }
+
+
+def _error(row: SynthesisRequest) -> dict[str, Any] | None:
+    # A request that will be tried again remembers what went wrong before, which is no news for its owner.
+    if row.status != Status.FAILED:
+        return None
+    return {"code": row.error_code, "message": _(row.error_message) if row.error_message else ""}
+
+
+def _metrics(row: SynthesisRequest, output: Output | None) -> dict[str, Any]:
+    seconds = output.seconds if output else None
+    return {
+        "queue_seconds": row.queue_seconds,
+        "engine_seconds": row.engine_seconds,
+        "audio_seconds": seconds,
+        "real_time_factor": row.engine_seconds / seconds if seconds else None,
+        "characters": row.characters,
+    }

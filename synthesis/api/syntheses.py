@@ -1,0 +1,243 @@
+"""`/v1/syntheses`: texts to be spoken, and what became of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http.response import HttpResponseBase
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts import permissions
+from accounts.api.base import ApiView, parse_id
+from accounts.api.fields import InputSerializer, Number, Text, Whole
+from accounts.api.pagination import page
+from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, errors, page_of
+from accounts.services import idempotency
+from synthesis import delivery
+from synthesis.api import objects
+from synthesis.api.fields import VoiceField
+from synthesis.api.held import Hold, HoldingView, wanted_wait
+from synthesis.errors import NotReady, OutputExpired, RequestNotFound
+from synthesis.models import Format, Status, SynthesisRequest
+from synthesis.services import queue, requests, submission
+
+#: Characters of the text that name a download whose request has no title.
+_NAME_CHARACTERS = 60
+
+PREFER = OpenApiParameter(
+    "Prefer",
+    str,
+    OpenApiParameter.HEADER,
+    description="`wait` or `wait=n` (1 to 60 seconds) holds the answer until the request has ended, and answers with "
+    "the unfinished request when the time is over.",
+)
+
+
+class SynthesisCreateSerializer(InputSerializer):
+    """What to say, and how."""
+
+    text = Text(
+        allow_blank=True,
+        help_text="At most 20,000 characters (Unicode code points in NFC), if the plan says no less.",
+    )
+    voice = VoiceField(help_text="Id or name of a voice.")
+    format = Text(default=Format.MP3, help_text=f"One of {', '.join(Format.values)}.")
+    speed = Number(default=1.0, help_text="A factor; most engines take 0.5 to 2.")
+    language = Text(
+        default="", allow_blank=True, help_text="A BCP 47 tag. By default as the text is written."
+    )
+    instruction = Text(
+        default="", allow_blank=True, help_text="How to say it, for engines that follow instructions."
+    )
+    seed = Whole(default=None, help_text="The same seed, text and voice give the same sound.")
+    title = Text(default="", allow_blank=True, help_text="A name for lists and downloads.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        """The text is checked by `synthesis.text.clean`, which says where a forbidden character is."""
+        fields = super().get_fields()
+        fields["text"].validators = []
+        return fields
+
+
+class SynthesisFilterSerializer(serializers.Serializer):
+    """Which requests to list."""
+
+    status = serializers.ChoiceField(Status.values, required=False)
+    voice = serializers.UUIDField(required=False, help_text="Id of a voice.")
+    search = serializers.CharField(required=False, help_text="Part of the title or the text.")
+
+
+class SynthesesView(HoldingView):
+    """List and create."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ, "POST": permissions.SYNTHESES_WRITE}
+
+    @extend_schema(
+        summary="List synthesis requests",
+        tags=["Syntheses"],
+        parameters=[SynthesisFilterSerializer, LIMIT, CURSOR],
+        responses={200: page_of(objects.SynthesisSerializer), **errors(400)},
+    )
+    def get(self, request: Request) -> Response:
+        """The team's requests, the newest first."""
+        rows = _filtered(requests.visible(self.actor), **self.query(SynthesisFilterSerializer))
+        return Response(page(request, rows, lambda row: objects.synthesis(row, request)))
+
+    @extend_schema(
+        summary="Submit a text",
+        tags=["Syntheses"],
+        request=SynthesisCreateSerializer,
+        parameters=[PREFER, IDEMPOTENCY_KEY],
+        responses={201: objects.SynthesisSerializer, **errors(*BODY, 422, 429)},
+    )
+    def post(self, request: Request) -> Response | Hold:
+        """Queue a text to be spoken. Nothing is charged unless it succeeds."""
+        self.hit()
+        values = self.read(SynthesisCreateSerializer)
+
+        def work() -> tuple[int, dict[str, Any]]:
+            row = submission.submit(actor=self.actor, planned=submission.plan(actor=self.actor, **values))
+            return 201, objects.synthesis(row, request, outlook=queue.outlook(row))
+
+        status, body, replayed = idempotency.once(
+            actor=self.actor,
+            key=self.idempotency_key(),
+            payload={"route": "syntheses", **request.data},
+            work=work,
+        )
+        wait = wanted_wait(request)
+        if wait is None:
+            return _created(body, status, replayed)
+
+        def finish() -> Response:
+            answer = _created(_shown(self, body["id"]), status, replayed)
+            answer.headers["Preference-Applied"] = f"wait={wait}"
+            return answer
+
+        return Hold(self, parse_id(body["id"]), wait, finish)
+
+
+def _created(body: dict[str, Any], status: int, replayed: bool) -> Response:
+    answer = Response(body, status=status, headers={"Location": body["urls"]["get"]})
+    if replayed:
+        answer.headers["Idempotent-Replayed"] = "true"
+    return answer
+
+
+def _shown(view: ApiView, synthesis_id: str) -> dict[str, Any]:
+    """The request as it is now, with its place in the queue."""
+    row = requests.find(view.actor, parse_id(synthesis_id, RequestNotFound))
+    outlook = None if row.is_final else queue.outlook(row)
+    return objects.synthesis(row, view.request, outlook=outlook)
+
+
+def _filtered(
+    rows: QuerySet[SynthesisRequest], *, status: str = "", voice: object = None, search: str = ""
+) -> QuerySet[SynthesisRequest]:
+    if status:
+        rows = rows.filter(status=status)
+    if voice:
+        rows = rows.filter(voice=voice)
+    if search:
+        rows = rows.filter(Q(title__icontains=search) | Q(text__icontains=search))
+    return rows
+
+
+class SynthesisView(ApiView):
+    """One request."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ, "DELETE": permissions.SYNTHESES_WRITE}
+
+    @extend_schema(
+        summary="Show a synthesis request",
+        tags=["Syntheses"],
+        responses={200: objects.SynthesisSerializer, **errors(404)},
+    )
+    def get(self, request: Request, synthesis_id: str) -> Response:
+        """With its place in the queue and the seconds until it is done."""
+        return Response(_shown(self, synthesis_id))
+
+    @extend_schema(
+        summary="Delete a synthesis request", tags=["Syntheses"], responses={204: None, **errors(404)}
+    )
+    def delete(self, request: Request, synthesis_id: str) -> Response:
+        """Text and sound are removed for good; one that has not ended is canceled first."""
+        requests.delete(actor=self.actor, request_id=parse_id(synthesis_id, RequestNotFound))
+        return Response(status=204)
+
+
+class SynthesisCancelView(ApiView):
+    """End a request early."""
+
+    required_scopes = {"POST": permissions.SYNTHESES_WRITE}
+
+    @extend_schema(
+        summary="Cancel a synthesis request",
+        tags=["Syntheses"],
+        request=None,
+        responses={200: objects.SynthesisSerializer, **errors(404)},
+    )
+    def post(self, request: Request, synthesis_id: str) -> Response:
+        """Nothing is charged. A request that has ended stays as it is."""
+        identifier = parse_id(synthesis_id, RequestNotFound)
+        return Response(objects.synthesis(requests.cancel(actor=self.actor, request_id=identifier), request))
+
+
+class SynthesisAudioView(ApiView):
+    """The finished file."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ}
+
+    @extend_schema(
+        summary="Fetch the sound",
+        tags=["Syntheses"],
+        parameters=[
+            OpenApiParameter(
+                "download", bool, description="Name the file in `Content-Disposition` as an attachment."
+            ),
+            OpenApiParameter("Range", str, OpenApiParameter.HEADER),
+            OpenApiParameter("If-Range", str, OpenApiParameter.HEADER),
+            OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
+        ],
+        responses={
+            (200, "audio/*"): OpenApiTypes.BINARY,
+            (206, "audio/*"): OpenApiTypes.BINARY,
+            302: None,
+            304: None,
+            416: None,
+            **errors(404, 409, 410),
+        },
+    )
+    def get(self, request: Request, synthesis_id: str) -> HttpResponseBase:
+        """Whole or in ranges. Redirects to the storage where that has a public address."""
+        row = requests.find(self.actor, parse_id(synthesis_id, RequestNotFound))
+        output = getattr(row, "output", None)
+        if output is None:
+            if row.status == Status.SUCCEEDED:
+                raise OutputExpired
+            raise NotReady(
+                _("There is no sound: the request is %(status)s.")
+                % {"status": row.get_status_display().lower()},
+                status=row.status,
+            )
+        return delivery.serve(
+            request._request,
+            key=output.key,
+            size=output.bytes,
+            content_type=output.content_type,
+            filename=f"{file_name(row)}.{row.format}",
+            download=request.query_params.get("download", "").lower() in {"1", "true"},
+            etag=output.sha256,
+        )
+
+
+def file_name(row: SynthesisRequest) -> str:
+    """A name for the file: the title, or how the text begins."""
+    name = row.title or " ".join(row.text.split())
+    return name if len(name) <= _NAME_CHARACTERS else name[:_NAME_CHARACTERS].rsplit(" ", 1)[0]
