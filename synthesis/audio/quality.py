@@ -72,6 +72,12 @@ _NARROW = Flaw(
 )
 
 
+#: What to say about each code, where only codes were kept.
+MESSAGES: dict[str, str | Promise] = {
+    flaw.code: flaw.sentence for flaw in (_NO_SPEECH, _TOO_SHORT, _SHORT, _CLIPPED, _NOISY, _QUIET, _NARROW)
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Quality:
     """What was measured in a clip.

@@ -65,9 +65,9 @@ class Activity:
 def find_speech(samples: Samples, rate: int) -> Activity:
     """Speech in (n,) float32 mono `samples` at `rate` Hz."""
     samples = np.asarray(soxr.resample(samples, rate, _RATE) if rate != _RATE else samples, np.float32)
-    if len(samples):
-        samples = samples - samples.mean()
     frames = samples[: len(samples) // _FRAME * _FRAME].reshape(-1, _FRAME)
+    # An offset is no sound, and would hide digital silence.
+    frames = frames - frames.mean(axis=1, keepdims=True)
     levels = 20 * np.log10(np.sqrt(np.mean(np.square(frames, dtype=np.float64), axis=1)) + _FLOOR)
     if not len(frames) or not np.any(frames):
         return Activity(np.zeros(len(frames), np.bool_), levels)
@@ -77,9 +77,11 @@ def find_speech(samples: Samples, rate: int) -> Activity:
     voiced = np.fromiter(
         (detector.is_speech(frame.tobytes(), _RATE) for frame in integers), np.bool_, len(frames)
     )
-    lowest = max(float(np.percentile(levels, 95)) - _RANGE_DB, _LOWEST_DB)
+    if not voiced.any():
+        return Activity(voiced, levels)
+    lowest = max(float(np.percentile(levels[voiced], 95)) - _RANGE_DB, _LOWEST_DB)
     speech = _close_gaps(_drop_bursts(voiced & (levels > lowest)))
-    if speech.any() and np.ptp(np.percentile(levels, [5, 95])) < _LEAST_MOVEMENT_DB:
+    if speech.any() and np.ptp(np.percentile(levels[speech], [5, 95])) < _LEAST_MOVEMENT_DB:
         speech = np.zeros_like(speech)
     return Activity(speech, levels)
 
