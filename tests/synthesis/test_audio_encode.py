@@ -84,7 +84,7 @@ def test_formats_without_loss_give_every_sample_back(speech: Samples, format: Fo
 
 @pytest.mark.parametrize("format", ["mp3", "wav", "flac", "opus"])
 def test_the_header_of_a_finished_file_knows_the_length(speech: Samples, format: Format) -> None:
-    with av.open(io.BytesIO(finished(speech, format))) as container:
+    with av.open(io.BytesIO(finished(speech, format)), mode="r") as container:
         assert container.duration is not None
         assert container.duration / 1e6 == pytest.approx(7.1, abs=0.05)
 

@@ -85,8 +85,8 @@ def long_recording(seconds: float, *, good: tuple[int, int], rate: int = RATE) -
     parts: list[npt.NDArray[np.floating]] = []
     number = 0
     while sum(map(len, parts)) < seconds * RATE:
-        part = np.pad(READINGS[number % 3], (0, RATE))
-        part = part + generator.normal(0, 0.03 if number < good[0] else 0.001, len(part))
+        reading = np.pad(READINGS[number % 3], (0, RATE))
+        part = reading + generator.normal(0, 0.03 if number < good[0] else 0.001, len(part))
         parts.append(np.clip(part * 8, -0.9, 0.9) if number >= good[1] else part)
         number += 1
     samples = np.concatenate(parts)[: round(seconds * RATE)]
