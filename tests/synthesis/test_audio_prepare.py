@@ -86,7 +86,7 @@ def long_recording(seconds: float, *, good: tuple[int, int], rate: int = RATE) -
     number = 0
     while sum(map(len, parts)) < seconds * RATE:
         reading = np.pad(READINGS[number % 3], (0, RATE))
-        part = reading + generator.normal(0, 0.03 if number < good[0] else 0.001, len(part))
+        part = reading + generator.normal(0, 0.03 if number < good[0] else 0.001, len(reading))
         parts.append(np.clip(part * 8, -0.9, 0.9) if number >= good[1] else part)
         number += 1
     samples = np.concatenate(parts)[: round(seconds * RATE)]
