@@ -26,9 +26,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _random = random.SystemRandom()
 
 
-def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
-    """A `preexec_fn`: the child gets `death_signal` when its parent ends, and ends if it already has."""
-    parent = os.getpid()
+def die_with_parent(death_signal: signal.Signals, *, parent: int | None = None) -> Callable[[], None]:
+    """A `preexec_fn`: the child gets `death_signal` when its parent ends, and ends if it already has.
+
+    `parent` is the process that calls this, unless a child calls it for itself.
+    """
+    parent = parent or os.getpid()
 
     def apply() -> None:
         _libc.prctl(PR_SET_PDEATHSIG, int(death_signal))

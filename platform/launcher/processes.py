@@ -133,6 +133,7 @@ class Processes:
             "unix:web.sock",
         ]
         argv += ["--worker-class", "gthread", "--workers", str(WEB_WORKERS), "--threads", str(WEB_THREADS)]
+        argv += ["--config", "python:launcher.gunicorn_hooks"]
         argv += ["--preload", "--no-control-socket", "--forwarded-allow-ips", "*", "--graceful-timeout", "20"]
         if os.access(shared_memory, os.W_OK):
             argv += ["--worker-tmp-dir", shared_memory]
@@ -146,7 +147,8 @@ class Processes:
             "streams.sock",
         ]
         argv += ["--lifespan", "off", "--no-access-log", "--no-server-header", "--log-level", "warning"]
-        argv += ["--proxy-headers", "--forwarded-allow-ips", "*", "--timeout-graceful-shutdown", "3"]
+        # Which entry of X-Forwarded-For counts is decided by accounts.api.authentication; uvicorn would take the first.
+        argv += ["--no-proxy-headers", "--timeout-graceful-shutdown", "3"]
         return self._child("streams", argv, stop_timeout=8, CHORUS_DB_POOL=str(STREAMS_POOL))
 
     def _manage(self, name: str, *arguments: str, stop_timeout: float = 10, **extra: str) -> Child:

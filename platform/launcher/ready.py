@@ -51,7 +51,7 @@ def account(bootstrap: dict[str, Any]) -> dict[str, Any]:
 def text(url: str, bootstrap: dict[str, Any], logs: Path) -> str:
     """The lines that a person sees: where to go, as whom, and a command that works when pasted."""
     known = account(bootstrap)
-    request = json.dumps({"model": "chorus", "voice": _voice(url, known["api_key"]), "input": _EXAMPLE})
+    request = json.dumps({"voice": _voice(url, known["api_key"]), "input": _EXAMPLE})
     curl = [
         f"curl -sS --fail-with-body {url}/v1/audio/speech",
         f"-H {shlex.quote('Authorization: Bearer ' + known['api_key'])}",

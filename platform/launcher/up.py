@@ -182,7 +182,7 @@ class Up:
                 raise LauncherError(
                     f"not ready after {READY_SECONDS} s ({ready.what_is_missing(url)}): see {self.folder.logs}"
                 )
-            time.sleep(0.1)
+            time.sleep(0.2)
 
     def _announce(self, url: str) -> None:
         account = read_json(self.folder.bootstrap_file)
