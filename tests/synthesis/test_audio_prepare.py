@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 import wave
 from pathlib import Path
 
@@ -117,6 +118,14 @@ def test_the_best_part_of_a_long_recording_is_clean_and_goes_from_pause_to_pause
 def test_ten_minutes_at_48_khz() -> None:
     prepared = prepare(long_recording(600, good=(20, 40), rate=48_000), rate=24_000)
     assert 5 <= prepared.end_s - prepared.start_s <= 15
+
+
+def test_thousands_of_short_pauses_take_no_time() -> None:
+    word = np.pad(READINGS[0][RATE : 2 * RATE], (0, RATE // 3))
+    clip = clip_of(np.tile(word, 450))
+    began = time.process_time()
+    prepare(clip, rate=RATE)
+    assert time.process_time() - began < 5
 
 
 def test_somebody_who_never_pauses() -> None:
