@@ -41,11 +41,12 @@ class Secrets:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._values: dict[str, str] = read_json(path)
 
     def get(self, name: str, *, bytes_of_entropy: int = 24) -> str:
         """The secret called `name`, made at its first use: hexadecimal digits, safe in URLs and in files."""
-        if name not in self._values:
-            self._values[name] = secrets.token_hex(bytes_of_entropy)
-            write_private(self.path, json.dumps(self._values, indent=2))
-        return self._values[name]
+        # Read each time: another object on the same file may have added one, which must not be lost by our write.
+        values: dict[str, str] = read_json(self.path)
+        if name not in values:
+            values[name] = secrets.token_hex(bytes_of_entropy)
+            write_private(self.path, json.dumps(values, indent=2))
+        return values[name]
