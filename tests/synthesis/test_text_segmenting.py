@@ -332,5 +332,5 @@ def test_twenty_thousand_characters_take_no_time(unit: str) -> None:
     text = (unit * 20_000)[:20_000]
     began = time.process_time()
     segments = split(text, language="zh", limit=200)
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 2.0
     assert not segments or solid("".join(segment.text for segment in segments)) == solid(text)
