@@ -87,7 +87,7 @@ class Postgres:
 
     def wait(self, timeout: float = 60) -> None:
         """Wait until it takes connections, then make the application's role and database if need be."""
-        probe = [str(self.bin / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        probe = [str(self.bin / "pg_isready"), "--quiet", *self._superuser()]
         wait_until(lambda: subprocess.run(probe, check=False).returncode == 0, self.child, timeout=timeout)
         self._create_database()
 
@@ -119,6 +119,11 @@ class Postgres:
         finally:
             password.unlink(missing_ok=True)
         if done.returncode != 0:
+            if "unshare" in done.stderr:
+                raise LauncherError(
+                    f"PostgreSQL needs a user with a name, and {os.geteuid()} has none: add it to /etc/passwd, "
+                    f"or run as another user"
+                )
             reason = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
             raise LauncherError(f"PostgreSQL cannot create its data folder {self.data}: {reason}")
         new.rename(self.data)
@@ -152,16 +157,12 @@ class Postgres:
     def _create_database(self) -> None:
         psql = [
             str(self.bin / "psql"),
-            "-X",
-            "-q",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(self.port),
+            "--no-psqlrc",
+            "--quiet",
+            "--set=ON_ERROR_STOP=1",
+            "--dbname=postgres",
         ]
-        psql += ["-U", "postgres", "-d", "postgres"]
+        psql += self._superuser()
         environment = self._environment() | {
             "PGPASSWORD": self.secrets.get("postgres_superuser_password"),
             "CHORUS_PASSWORD": self.secrets.get("postgres_password"),
@@ -173,6 +174,9 @@ class Postgres:
             raise LauncherError(
                 f"PostgreSQL refused to create the database: {done.stderr.strip()} (see {self.log})"
             )
+
+    def _superuser(self) -> list[str]:
+        return ["--host=127.0.0.1", f"--port={self.port}", "--username=postgres"]
 
     def _environment(self) -> dict[str, str]:
         """Without the caller's PG* variables, which would change what these programs do; in English."""
@@ -186,11 +190,9 @@ class Postgres:
         on the way (/root, 0700) is closed to that user, the process gets the one capability that passes it.
         """
         if os.geteuid() != 0:
-            return argv
+            return argv if _has_name(os.geteuid()) else _as_nobody(argv, death_signal)
         user = _unprivileged_user()
-        setpriv = shutil.which("setpriv")
-        if setpriv is None:
-            raise LauncherError("setpriv is missing: install util-linux, or run as an ordinary user")
+        setpriv = _program("setpriv")
         name = death_signal.name.removeprefix("SIG")
         prefix = [
             setpriv,
@@ -217,6 +219,29 @@ def _unprivileged_user() -> pwd.struct_passwd:
         raise LauncherError(
             "there is no user `nobody` for PostgreSQL: run Chorus as an ordinary user"
         ) from None
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise LauncherError(f"{name} is missing: install util-linux, or run as an ordinary user")
+    return found
+
+
+def _has_name(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
+
+
+def _as_nobody(argv: list[str], death_signal: signal.Signals) -> list[str]:
+    """PostgreSQL wants its user to have a name, which containers with a made-up user id do not give: in a namespace
+    of its own that id is `nobody`'s. Entering it clears the signal at the parent's death, as above."""
+    name = death_signal.name.removeprefix("SIG")
+    mapped = [_program("unshare"), "--user", f"--map-user={_unprivileged_user().pw_uid}"]
+    return [*mapped, _program("setpriv"), f"--pdeathsig={name}", *argv]
 
 
 def _open_to_all(path: Path) -> bool:
