@@ -144,6 +144,10 @@ def _run(request: SynthesisRequest, engine: Engine) -> None:
 
 def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
     """All segments, joined, encoded, stored and completed; seconds of sound."""
+    if request.voice.taken_down_at is not None:
+        raise _SegmentFailed(
+            "voice_taken_down", gettext_noop("The operator of this service has blocked this voice."), retryable=False
+        )
     if request.voice.deleted_at is not None:
         raise _SegmentFailed(
             "voice_deleted", gettext_noop("The voice was deleted before this was spoken."), retryable=False

@@ -92,7 +92,8 @@ class UsageCounter(models.Model):
     """Characters of one month: of a team, of a person in it (`user` set), or of a key (`api_key` set).
 
     `used + reserved ≤ allowance` is held by the database, whatever runs at once. `allowance` is the limit at the
-    time of the latest reservation; null means that nothing but the counters above it limits this one.
+    time of the latest reservation, and what was `granted` on top of it in this month; null means that nothing but the
+    counters above it limits this one.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -104,6 +105,8 @@ class UsageCounter(models.Model):
     allowance = models.PositiveBigIntegerField(_("allowance"), null=True)
     used = models.PositiveBigIntegerField(_("used"), default=0)
     reserved = models.PositiveBigIntegerField(_("reserved"), default=0)
+    #: The sum of this month's `grant` and `adjust` entries; below zero after a correction downwards.
+    granted = models.BigIntegerField(_("granted"), default=0, db_default=0)
 
     class Meta:
         verbose_name = _("usage counter")
@@ -131,11 +134,14 @@ class LedgerEntry(models.Model):
     """Why a counter is what it is. Append-only: a trigger refuses UPDATE and DELETE."""
 
     class Kind(models.TextChoices):
-        """`reserve` at submission, then exactly one of `settle` and `release`."""
+        """`reserve` at submission, then exactly one of `settle` and `release`. `grant` and `adjust` move the
+        allowance of a month and belong to no request."""
 
         RESERVE = "reserve", _("Reserved")
         SETTLE = "settle", _("Settled")
         RELEASE = "release", _("Released")
+        GRANT = "grant", _("Granted")
+        ADJUST = "adjust", _("Adjusted")
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     kind = models.CharField(_("kind"), max_length=8, choices=Kind.choices)
@@ -143,15 +149,22 @@ class LedgerEntry(models.Model):
     team_id = models.UUIDField()
     user_id = models.UUIDField(null=True)
     api_key_id = models.UUIDField(null=True)
-    request_id = models.UUIDField()
-    characters = models.PositiveBigIntegerField(_("characters"))
+    request_id = models.UUIDField(null=True)
+    grant_id = models.UUIDField(null=True)
+    #: Below zero only in an `adjust`.
+    characters = models.BigIntegerField(_("characters"))
     period_start = models.DateField(_("month"))
+    #: Database defaults, so that workers of the previous version can still write while a new one is rolled out.
+    note = models.CharField(_("note"), max_length=200, blank=True, default="", db_default="")
     created_at = models.DateTimeField(_("when"), default=timezone.now)
 
     class Meta:
         verbose_name = _("ledger entry")
         verbose_name_plural = _("ledger")
-        indexes = [models.Index(fields=["team_id", "-created_at"])]
+        indexes = [
+            models.Index(fields=["team_id", "-created_at"]),
+            models.Index(fields=["grant_id"], condition=Q(grant_id__isnull=False), name="ledger_grant"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["request_id"], condition=Q(kind="reserve"), name="ledger_reserved_once"
@@ -160,9 +173,20 @@ class LedgerEntry(models.Model):
                 fields=["request_id"], condition=Q(kind__in=["settle", "release"]), name="ledger_closed_once"
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["reserve", "settle", "release"]), name="ledger_kind_known"
+                condition=Q(kind__in=["reserve", "settle", "release", "grant", "adjust"]), name="ledger_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=(
+                    Q(kind__in=["reserve", "settle", "release"], request_id__isnull=False, grant_id__isnull=True)
+                    | Q(kind="grant", request_id__isnull=True, grant_id__isnull=False)
+                    | Q(kind="adjust", request_id__isnull=True)
+                ),
+                name="ledger_entry_has_cause",
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="adjust") | Q(characters__gte=0), name="ledger_only_adjust_takes_away"
             ),
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.characters} ({self.request_id})"
+        return f"{self.kind} {self.characters} ({self.request_id or self.grant_id or self.note})"

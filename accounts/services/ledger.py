@@ -24,12 +24,17 @@ from accounts.services import limits
 # number of simultaneous requests passes the limit. No row back: it does not fit.
 _RESERVE = """
 INSERT INTO accounts_usagecounter AS counter
-    (id, team_id, user_id, api_key_id, period_start, allowance, used, reserved)
-SELECT %(id)s, %(team)s, %(user)s, %(key)s, %(period)s, %(limit)s, 0, %(n)s
+    (id, team_id, user_id, api_key_id, period_start, allowance, used, reserved, granted)
+SELECT %(id)s, %(team)s, %(user)s, %(key)s, %(period)s, %(limit)s, 0, %(n)s, 0
 WHERE %(limit)s::bigint IS NULL OR %(n)s <= %(limit)s
+    -- More than the limit itself: only what was granted can cover it.
+    OR %(n)s <= %(limit)s + (
+        SELECT granted FROM accounts_usagecounter
+        WHERE team_id = %(team)s AND user_id IS NOT DISTINCT FROM %(user)s
+          AND api_key_id IS NOT DISTINCT FROM %(key)s AND period_start = %(period)s)
 ON CONFLICT (team_id, user_id, api_key_id, period_start) DO UPDATE
-    SET reserved = counter.reserved + %(n)s, allowance = %(limit)s
-    WHERE %(limit)s::bigint IS NULL OR counter.used + counter.reserved + %(n)s <= %(limit)s
+    SET reserved = counter.reserved + %(n)s, allowance = %(limit)s + counter.granted
+    WHERE %(limit)s::bigint IS NULL OR counter.used + counter.reserved + %(n)s <= %(limit)s + counter.granted
 RETURNING reserved
 """
 
@@ -94,6 +99,58 @@ def _exceeded(actor: Actor, required: int) -> LimitReached:
     )
 
 
+# `greatest` ignores NULL, and no limit must stay none: hence the CASE.
+_MOVE_ALLOWANCE = """
+INSERT INTO accounts_usagecounter AS counter
+    (id, team_id, user_id, api_key_id, period_start, allowance, used, reserved, granted)
+VALUES (%(id)s, %(team)s, %(user)s, NULL, %(period)s,
+        CASE WHEN %(limit)s::bigint IS NOT NULL THEN greatest(0, %(limit)s + %(n)s) END, 0, 0, %(n)s)
+ON CONFLICT (team_id, user_id, api_key_id, period_start) DO UPDATE
+    -- What was promised under an earlier, higher limit stays.
+    SET granted = counter.granted + %(n)s,
+        allowance = CASE WHEN %(limit)s::bigint IS NOT NULL THEN
+            greatest(counter.used + counter.reserved, %(limit)s + counter.granted + %(n)s) END
+"""
+
+
+def move_allowance(
+    *,
+    kind: LedgerEntry.Kind,
+    team_id: UUID,
+    user_id: UUID | None,
+    period_start: date,
+    characters: int,
+    limit: int | None,
+    grant_id: UUID | None = None,
+    note: str = "",
+) -> LedgerEntry:
+    """A `grant` or an `adjust`: `characters` (below zero: fewer) on top of `limit` in one month.
+
+    The counter and the entry, in the caller's transaction.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            _MOVE_ALLOWANCE,
+            {
+                "id": new_id(),
+                "team": team_id,
+                "user": user_id,
+                "period": period_start,
+                "limit": limit,
+                "n": characters,
+            },
+        )
+        return LedgerEntry.objects.create(
+            kind=kind,
+            team_id=team_id,
+            user_id=user_id,
+            grant_id=grant_id,
+            characters=characters,
+            period_start=period_start,
+            note=note,
+        )
+
+
 def settle(request_id: UUID) -> bool:
     """Turn a reservation into use; False when it was closed before."""
     return _close(request_id, LedgerEntry.Kind.SETTLE)
@@ -112,8 +169,8 @@ def _close(request_id: UUID, kind: LedgerEntry.Kind) -> bool:
             cursor.execute(
                 """
                 INSERT INTO accounts_ledgerentry
-                    (id, kind, team_id, user_id, api_key_id, request_id, characters, period_start, created_at)
-                VALUES (%s, %s, %s, %s, %s, %s, %s, %s, now())
+                    (id, kind, team_id, user_id, api_key_id, request_id, characters, period_start, note, created_at)
+                VALUES (%s, %s, %s, %s, %s, %s, %s, %s, '', now())
                 ON CONFLICT DO NOTHING
                 """,
                 [

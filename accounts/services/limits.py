@@ -41,7 +41,7 @@ class Limits:
 
 def of_team(team: Team) -> Limits:
     """The plan's limits with the team's overrides; none of them is None."""
-    override = _override(team)
+    override = override_of(team)
     values = {}
     for name in FIELDS:
         own = getattr(override, name, None)
@@ -51,7 +51,7 @@ def of_team(team: Team) -> Limits:
 
 def of_member(membership: Membership) -> Limits:
     """A person's own limits."""
-    override = _override(membership)
+    override = override_of(membership)
     return Limits(**{name: getattr(override, name, None) for name in FIELDS})
 
 
@@ -65,7 +65,8 @@ def tightest(actor: Actor) -> Limits:
     return Limits(**values)
 
 
-def _override(owner: Team | Membership) -> Override | None:
+def override_of(owner: Team | Membership) -> Override | None:
+    """The limits that a team or a member has of its own; None when there are none."""
     try:
         return owner.quota
     except ObjectDoesNotExist:
@@ -92,7 +93,7 @@ def period(team: Team, at: datetime | None = None) -> Period:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Characters of a month: what may be used, what is used, what is reserved; all integers."""
+    """Characters of a month: what may be used (with what was granted), is used, is reserved; all integers."""
 
     limit: int
     used: int
@@ -123,7 +124,7 @@ def standing(actor: Actor) -> Standing:
     }
     candidates = [
         Standing(
-            limit,
+            max(0, limit + (counters[key].granted if key in counters else 0)),
             counters[key].used if key in counters else 0,
             counters[key].reserved if key in counters else 0,
             now,
@@ -132,6 +133,20 @@ def standing(actor: Actor) -> Standing:
         if limit is not None
     ]
     return min(candidates, key=lambda candidate: candidate.remaining)
+
+
+def standing_of(target: Team | Membership) -> Standing | None:
+    """This month of a team, or of one of its members; None for a member without a limit of their own."""
+    team = target if isinstance(target, Team) else target.team
+    user = None if isinstance(target, Team) else target.user
+    limit = (of_team(target) if isinstance(target, Team) else of_member(target)).characters_per_month
+    if limit is None:
+        return None
+    now = period(team)
+    counter = UsageCounter.objects.filter(team=team, user=user, api_key=None, period_start=now.key).first()
+    if counter is None:
+        return Standing(limit, 0, 0, now)
+    return Standing(max(0, limit + counter.granted), counter.used, counter.reserved, now)
 
 
 def check_length(actor: Actor, characters: int, *, param: str) -> None:

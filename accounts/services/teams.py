@@ -40,6 +40,19 @@ def invite(*, actor: Actor, email: str, role: str, accept_url: str) -> tuple[Inv
     actor's own).
     """
     actor.require(permissions.MEMBERS_WRITE)
+    _require_assignable(actor, role)
+    with transaction.atomic():
+        invitation, link = open_invitation(
+            team=actor.team, email=email, role=role, invited_by=actor.user, accept_url=accept_url
+        )
+        audit.record("member.invited", actor=actor, target=invitation, email=invitation.email, role=role)
+    return invitation, link
+
+
+def open_invitation(
+    *, team: Team, email: str, role: str, invited_by: User | None, accept_url: str
+) -> tuple[Invitation, str]:
+    """What `invite` does once it is clear that somebody may; in the caller's transaction."""
     email = email.strip().lower()
     try:
         validate_email(email)
@@ -47,32 +60,29 @@ def invite(*, actor: Actor, email: str, role: str, accept_url: str) -> tuple[Inv
         raise InvalidInput(
             _("“%(email)s” is not an e-mail address.") % {"email": email}, code="email_invalid", param="email"
         ) from None
-    _require_assignable(actor, role)
     token = secrets.token_urlsafe(32)
-    with transaction.atomic():
-        if Membership.objects.filter(team=actor.team, user__email=email).exists():
-            raise Conflict(_("%(email)s is already in the team.") % {"email": email}, code="already_member")
-        invitation, _made = Invitation.objects.update_or_create(
-            team=actor.team,
-            email=email,
-            accepted_at=None,
-            defaults={
-                "role": role,
-                "token_digest": _digest(token),
-                "invited_by": actor.user,
-                "expires_at": timezone.now() + timedelta(days=INVITATION_DAYS),
-            },
-        )
-        audit.record("member.invited", actor=actor, target=invitation, email=email, role=role)
-        link = accept_url.replace("{token}", token)
-        transaction.on_commit(lambda: _send_invitation(actor, email, link), robust=True)
+    if Membership.objects.filter(team=team, user__email=email).exists():
+        raise Conflict(_("%(email)s is already in the team.") % {"email": email}, code="already_member")
+    invitation, _made = Invitation.objects.update_or_create(
+        team=team,
+        email=email,
+        accepted_at=None,
+        defaults={
+            "role": role,
+            "token_digest": _digest(token),
+            "invited_by": invited_by,
+            "expires_at": timezone.now() + timedelta(days=INVITATION_DAYS),
+        },
+    )
+    link = accept_url.replace("{token}", token)
+    inviter = invited_by.get_short_name() if invited_by else "Chorus"
+    transaction.on_commit(lambda: _send_invitation(inviter, team.name, email, link), robust=True)
     return invitation, link
 
 
-def _send_invitation(actor: Actor, email: str, link: str) -> None:
+def _send_invitation(inviter: str, team: str, email: str, link: str) -> None:
     send_mail(
-        _("%(name)s invites you to %(team)s on Chorus")
-        % {"name": actor.user.get_short_name(), "team": actor.team.name},
+        _("%(name)s invites you to %(team)s on Chorus") % {"name": inviter, "team": team},
         _("Open this link to join. It works once and for %(days)d days.\n\n%(link)s\n")
         % {"days": INVITATION_DAYS, "link": link},
         None,

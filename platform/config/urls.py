@@ -6,11 +6,12 @@ from django.contrib import admin
 from django.urls import include, path
 
 from config import health
+from synthesis.admin.raw_queue import rq_pages
 
 urlpatterns = [
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
-    path("admin/rq/", include("django_rq.urls")),
+    path("admin/rq/", include((rq_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
     path("v1/", include("accounts.api.urls")),
     path("v1/", include("synthesis.api.urls")),

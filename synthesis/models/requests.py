@@ -76,12 +76,18 @@ class SynthesisRequest(models.Model):
     segments_done = models.PositiveIntegerField(default=0)
     #: Seconds the engine was busy for this request, over all attempts.
     engine_seconds = models.FloatField(default=0)
+    #: Seconds of sound of the finished file; outlives the file itself.
+    audio_seconds = models.FloatField(default=0, db_default=0)
     #: The sweep has removed the stored sound of a request that ended badly.
     objects_deleted = models.BooleanField(default=False)
 
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     started_at = models.DateTimeField(_("started"), null=True)
     completed_at = models.DateTimeField(_("completed"), null=True)
+    #: The failed request that this one tries again.
+    retry_of = models.ForeignKey(
+        "self", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False, verbose_name=_("tries again")
+    )
     #: The words and the sound are gone; the row accounts for the characters.
     deleted_at = models.DateTimeField(_("deleted"), null=True)
 
@@ -103,6 +109,9 @@ class SynthesisRequest(models.Model):
             ),
         ]
         indexes = [
+            models.Index(fields=["retry_of"], condition=Q(retry_of__isnull=False), name="request_retry"),
+            # What ended lately: the reports look at it every few seconds.
+            models.Index("completed_at", condition=Q(completed_at__isnull=False), name="request_ended"),
             models.Index(
                 "team",
                 F("priority").desc(),

@@ -22,7 +22,7 @@ class VoiceQuerySet(models.QuerySet["Voice"]):
     def usable(self, actor: Actor) -> Self:
         """The presets of the engine that this installation runs, and the team's own voices."""
         presets = Q(team=None, engine=settings.CHORUS_ENGINE)
-        return self.filter(presets | Q(team=actor.team), deleted_at=None)
+        return self.filter(presets | Q(team=actor.team), deleted_at=None, taken_down_at=None)
 
 
 class Voice(models.Model):
@@ -67,6 +67,9 @@ class Voice(models.Model):
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
     #: The sweep has removed the stored sound of a deleted voice.
     objects_deleted = models.BooleanField(default=False)
+    #: An operator has forbidden its use; its files stay, as evidence, and so that it can be restored.
+    taken_down_at = models.DateTimeField(_("taken down"), null=True, blank=True)
+    taken_down_reason = models.CharField(_("why it was taken down"), max_length=200, blank=True, db_default="")
 
     objects = VoiceQuerySet.as_manager()
 

@@ -159,6 +159,7 @@ def complete(request: SynthesisRequest, made: Made) -> bool:
             completed_at=now,
             lease_until=None,
             segments_done=F("segments_total"),
+            audio_seconds=made.seconds,
             error_code="",
             error_message="",
         ):

@@ -1,0 +1,57 @@
+"""Pieces of table cells that several lists share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from accounts.models import Team, User
+
+
+@dataclass(frozen=True)
+class Link:
+    """A cell that leads somewhere."""
+
+    text: str
+    url: str
+
+
+def object_url(obj: Any) -> str:
+    """The page of an object in the panel."""
+    return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change", args=[obj.pk])
+
+
+def link(obj: Any, text: str = "") -> Link:
+    """A link to an object's page."""
+    return Link(text or str(obj), object_url(obj))
+
+
+def anchor(obj: Any, text: str = "") -> SafeString:
+    """The same as HTML, for lists and facts."""
+    return format_html('<a href="{}">{}</a>', object_url(obj), text or str(obj))
+
+
+def badge(word: Any, kind: str = "") -> SafeString:
+    """A coloured word; kinds: good, warn, bad, accent, or none."""
+    return format_html('<span class="badge{}">{}</span>', f" badge-{kind}" if kind else "", word)
+
+
+def team_names(ids: Iterable[UUID | None]) -> dict[UUID, str]:
+    """Names of teams that still exist, by id."""
+    return dict(Team.objects.filter(pk__in={one for one in ids if one}).values_list("pk", "name"))
+
+
+def emails(ids: Iterable[UUID | None]) -> dict[UUID, str]:
+    """Addresses of people who still exist, by id."""
+    return dict(User.objects.filter(pk__in={one for one in ids if one}).values_list("pk", "email"))
+
+
+def number(value: int | float | None) -> str:
+    """With separators of thousands."""
+    return "—" if value is None else f"{value:,}"

@@ -1,0 +1,227 @@
+"""People: who they are, what they may do in the panel, and stopping them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.admin.cells import badge, link
+from accounts.effects import Effect, Text
+from accounts.models import ApiKey, AuditEntry, Invitation, Membership, User
+from accounts.operators import Operator
+from accounts.panel.modeladmin import PanelAdmin, Table
+from accounts.panel.operations import Operation, OperationForm
+from accounts.panel.site import Entry
+from accounts.services import people, staff, suspension, two_factor
+
+
+def _suspend(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> Text:
+    canceled = sum(
+        suspension.suspend_user(by=by, user_id=user.pk, reason=values["reason"]) for user in objects
+    )
+    return _("Suspended. Waiting requests canceled: %(canceled)d.") % {"canceled": canceled}
+
+
+def _restore(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> Text:
+    for user in objects:
+        suspension.restore_user(by=by, user_id=user.pk, reason=values["reason"])
+    return _("Restored.")
+
+
+def _end_access(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> Text:
+    sessions, keys = people.end_access(by=by, user_id=objects[0].pk, reason=values["reason"])
+    return _("Ended: %(sessions)d sessions, %(keys)d keys.") % {"sessions": sessions, "keys": keys}
+
+
+def _reset_two_factor(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> Text:
+    two_factor.reset(by=by, user_id=objects[0].pk)
+    return _("Removed. The next visit to the panel begins with setting it up anew.")
+
+
+class AccessForm(OperationForm):
+    """Roles in the panel."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        user = self.objects[0]
+        self.fields["roles"] = forms.MultipleChoiceField(
+            label=_("Roles"),
+            choices=[(name, label) for name, (label, _permissions) in staff.ROLES.items()],
+            required=False,
+            initial=staff.access_of(user),
+            widget=forms.CheckboxSelectMultiple,
+            help_text=_("None and no administrator: no access to the panel."),
+        )
+        self.fields["superuser"] = forms.BooleanField(
+            label=_("Administrator: may do everything"), required=False, initial=user.is_superuser
+        )
+
+
+def _access_preview(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> list[Effect]:
+    before = staff.access_of(objects[0])
+    after = (["administrator"] if values["superuser"] else []) + sorted(values["roles"])
+    if before == after:
+        return []
+    return [
+        Effect(
+            objects[0].email,
+            _("access to the panel"),
+            ", ".join(before) or _("none"),
+            ", ".join(after) or _("none"),
+        )
+    ]
+
+
+def _set_access(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> Text:
+    staff.set_access(by=by, user_id=objects[0].pk, roles=values["roles"], superuser=values["superuser"])
+    return _("Saved.")
+
+
+@admin.register(User)
+class UserAdmin(PanelAdmin):
+    """Everybody with an account."""
+
+    list_display = ["email", "name", "state", "access", "last_login", "date_joined"]
+    list_filter = ["is_active", "is_staff"]
+    search_fields = ["email", "name", "memberships__team__name"]
+    ordering = ["email"]
+    facts = ["email", "name", "language", "date_joined", "last_login", "access", "second_factor", "id"]
+    operations = [
+        Operation(
+            "access",
+            gettext_lazy("Access to the panel"),
+            staff.PERMISSION,
+            _set_access,
+            form=AccessForm,
+            preview=_access_preview,
+            icon="key",
+        ),
+        Operation(
+            "end-access",
+            gettext_lazy("End sessions and keys"),
+            suspension.USER_PERMISSION,
+            _end_access,
+            explain=gettext_lazy(
+                "For a lost laptop: they can sign in again at once, their old sessions and keys are over."
+            ),
+            icon="leave",
+        ),
+        Operation(
+            "reset-two-factor",
+            gettext_lazy("Remove two-factor"),
+            suspension.USER_PERMISSION,
+            _reset_two_factor,
+            form=OperationForm,
+            applies=lambda user: two_factor.is_enrolled(user),
+            explain=gettext_lazy(
+                "For a lost phone without recovery codes. Make sure that it is really them."
+            ),
+            danger=True,
+            icon="key",
+        ),
+        Operation(
+            "suspend",
+            gettext_lazy("Suspend"),
+            suspension.USER_PERMISSION,
+            _suspend,
+            applies=lambda user: user.is_active,
+            explain=gettext_lazy(
+                "Sessions and keys stop at once, what waits is canceled without charge, what is spoken now is finished."
+            ),
+            bulk=True,
+            danger=True,
+            icon="pause",
+        ),
+        Operation(
+            "restore",
+            gettext_lazy("Restore"),
+            suspension.USER_PERMISSION,
+            _restore,
+            applies=lambda user: not user.is_active,
+            bulk=True,
+            icon="play",
+        ),
+    ]
+
+    def badges(self, obj: User) -> list[tuple[Text, str]]:
+        """Whether they may sign in."""
+        return [(_("active"), "good")] if obj.is_active else [(_("suspended"), "bad")]
+
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, user: User) -> SafeString:
+        """Active or suspended."""
+        return badge(_("active"), "good") if user.is_active else badge(_("suspended"), "bad")
+
+    @admin.display(description=gettext_lazy("panel"))
+    def access(self, user: User) -> str:
+        """Roles in the panel."""
+        return ", ".join(staff.access_of(user)) if user.is_staff else "—"
+
+    @admin.display(description=gettext_lazy("two-factor"))
+    def second_factor(self, user: User) -> str:
+        """Set up or not."""
+        if not two_factor.is_enrolled(user):
+            return _("not set up")
+        return _("set up, %(codes)d recovery codes left") % {"codes": two_factor.recovery_codes_left(user)}
+
+    def tables(self, request: HttpRequest, obj: User) -> list[Table]:
+        """Teams, keys, log."""
+        can = request.user.has_perm  # type: ignore[union-attr]
+        tables = []
+        if can("accounts.view_membership"):
+            members = Membership.objects.filter(user=obj).select_related("team", "user")
+            rows: list[list[Any]] = [
+                [link(one.team), one.get_role_display(), link(one, _("Limits in this team"))]
+                for one in members
+            ]
+            tables.append(Table(_("Teams"), [_("Team"), _("Role"), _("Limits")], rows, _("In no team.")))
+        if can("accounts.view_apikey"):
+            keys = ApiKey.objects.filter(user=obj).select_related("team").order_by("-created_at")[:20]
+            rows = [[link(one), link(one.team), one.last_used_at or _("never")] for one in keys]
+            tables.append(Table(_("API keys"), [_("Name"), _("Team"), _("Last used")], rows, _("None.")))
+        if can("accounts.view_auditentry"):
+            entries = AuditEntry.objects.filter(actor_id=obj.pk).order_by("-id")[:15]
+            rows = [[f"{one.created_at:%Y-%m-%d %H:%M}", one.action, one.target_type] for one in entries]
+            tables.append(Table(_("What they did lately"), [_("When"), _("Action"), _("Object")], rows))
+        return tables
+
+
+@admin.register(Invitation)
+class InvitationAdmin(PanelAdmin):
+    """Who is asked to join, never the link."""
+
+    list_display = ["email", "team", "role", "invited_by", "created_at", "expires_at", "accepted_at"]
+    list_filter = [("accepted_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["team", "invited_by"]
+    search_fields = ["email", "team__name"]
+    ordering = ["-created_at"]
+    facts = ["email", "team", "role", "invited_by", "created_at", "expires_at", "accepted_at"]
+
+
+admin.site.add_entry(  # type: ignore[attr-defined]
+    Entry(
+        "customers",
+        "admin:accounts_user_changelist",
+        gettext_lazy("People"),
+        "person",
+        "accounts.view_user",
+        20,
+    )
+)
+admin.site.add_entry(  # type: ignore[attr-defined]
+    Entry(
+        "customers",
+        "admin:accounts_invitation_changelist",
+        gettext_lazy("Invitations"),
+        "mail",
+        "accounts.view_invitation",
+        22,
+    )
+)

@@ -1,0 +1,48 @@
+"""The first page of the panel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from accounts.panel.site import operator, render_page
+from synthesis.services import overview
+
+
+def index(request: HttpRequest) -> HttpResponse:
+    """How things stand; each part only for whom it is for."""
+    who = operator(request)
+    context: dict[str, Any] = {"title": _("Overview")}
+    if who.can("synthesis.view_worker"):
+        state = overview.now()
+        context |= {"now": state, "attention": list(_attention(state))}
+    return render_page(request, "admin/overview.html", context)
+
+
+def _attention(state: overview.Now) -> Any:
+    """(words, where to look, how bad)."""
+    workers = reverse("admin:synthesis_worker_changelist")
+    if state.workers == 0:
+        yield _("No worker is alive: requests wait until one is started."), workers, "bad"
+    for name in state.silent:
+        yield _("The worker %(name)s has fallen silent.") % {"name": name}, workers, "warn"
+    if state.longest_wait > overview.LONG_WAIT.total_seconds():
+        yield (
+            _("A request has waited for more than %(minutes)d minutes.")
+            % {"minutes": state.longest_wait // 60},
+            reverse("admin:synthesis_synthesisrequest_changelist") + "?status__exact=queued",
+            "warn",
+        )
+    if state.failed_today:
+        yield (
+            _("%(failed)d requests failed within a day.") % {"failed": state.failed_today},
+            reverse("admin:synthesis_synthesisrequest_changelist") + "?status__exact=failed",
+            "bad" if state.failure_share > 0.05 else "warn",
+        )
+
+
+admin.site.set_index(index)  # type: ignore[attr-defined]

@@ -1,0 +1,24 @@
+"""django-rq's own pages: the raw view of the doorbells in Redis, for who may operate workers."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import URLPattern, path
+from django_rq import stats_views
+from django_rq.urls import get_admin_urlpatterns
+
+from accounts.panel.site import View
+
+
+def rq_pages() -> list[URLPattern]:
+    """Its pages behind our guard, also those that would answer to a token of their own."""
+
+    def guard(view: View) -> View:
+        guarded: View = admin.site.guarded(view, "synthesis.change_worker")  # type: ignore[attr-defined]
+        return guarded
+
+    return [
+        path("stats.json", guard(stats_views.stats_json), name="home_json"),
+        path("metrics", guard(stats_views.prometheus_metrics), name="metrics"),
+        *get_admin_urlpatterns("", guard),
+    ]

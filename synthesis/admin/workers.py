@@ -1,0 +1,143 @@
+"""The worker processes and their health."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.admin.cells import badge, link, number
+from accounts.panel.modeladmin import PanelAdmin, Table
+from accounts.panel.site import Entry
+from synthesis.models import Attempt, Status, SynthesisRequest, Worker
+from synthesis.models.workers import ALIVE
+
+
+@admin.register(Worker)
+class WorkerAdmin(PanelAdmin):
+    """What runs where."""
+
+    intro = gettext_lazy(
+        "Each process that speaks. One that has been silent for more than 16 seconds is taken for gone."
+    )
+    list_display = [
+        "name",
+        "health",
+        "engine",
+        "host",
+        "gpu",
+        "memory",
+        "requests_done",
+        "last_seen",
+        "error",
+    ]
+    list_filter = ["state", "engine"]
+    search_fields = ["name", "host"]
+    id_columns = []
+    ordering = ["name"]
+    facts = [
+        "name",
+        "health",
+        "engine",
+        "host",
+        "pid",
+        "gpu",
+        "memory",
+        "requests_done",
+        "pace",
+        "started_at",
+        "last_seen",
+        "last_error",
+    ]
+
+    @admin.display(description=gettext_lazy("health"))
+    def health(self, worker: Worker) -> SafeString:
+        """By its own word while it speaks, by its silence otherwise."""
+        if worker.state == Worker.State.GONE:
+            return badge(worker.get_state_display())
+        if timezone.now() - worker.last_seen > ALIVE:
+            return badge(_("silent"), "bad")
+        kinds = {Worker.State.IDLE: "good", Worker.State.BUSY: "accent"}
+        return badge(worker.get_state_display(), kinds.get(Worker.State(worker.state), "warn"))
+
+    @admin.display(description=gettext_lazy("memory"))
+    def memory(self, worker: Worker) -> str:
+        """Of the process with the engine."""
+        return f"{worker.rss_bytes / 2**20:,.0f} MiB"
+
+    @admin.display(description=gettext_lazy("last error"))
+    def error(self, worker: Worker) -> str:
+        """Its beginning."""
+        return worker.last_error[:80]
+
+    @admin.display(description=gettext_lazy("real-time factor, last hour"))
+    def pace(self, worker: Worker) -> str:
+        """Engine seconds for a second of sound."""
+        lately = timezone.now() - timedelta(hours=1)
+        rows = SynthesisRequest.objects.filter(
+            worker=worker.name, status=Status.SUCCEEDED, completed_at__gt=lately, audio_seconds__gt=0
+        ).values_list("engine_seconds", "audio_seconds")[:500]
+        engine, audio = sum(row[0] for row in rows), sum(row[1] for row in rows)
+        return f"{engine / audio:.2f}" if audio else "—"
+
+    def tables(self, request: HttpRequest, obj: Worker) -> list[Table]:
+        """What it has in hand, and what it did lately."""
+        if not request.user.has_perm("synthesis.view_synthesisrequest"):  # type: ignore[union-attr]
+            return []
+        running = SynthesisRequest.objects.filter(worker=obj.name, status=Status.RUNNING).select_related(
+            "team", "user"
+        )
+        now: list[list[Any]] = [
+            [
+                link(one, str(one.pk)),
+                one.team.name,
+                one.user.email,
+                number(one.characters),
+                f"{one.segments_done} / {one.segments_total}",
+            ]
+            for one in running
+        ]
+        columns = [_("Request"), _("Team"), _("Person"), _("Characters"), _("Segments")]
+        since = timezone.now() - timedelta(days=1)
+        attempts = (
+            Attempt.objects.filter(worker=obj.name, started_at__gt=since)
+            .select_related("request")
+            .order_by("-id")[:20]
+        )
+        lately = [
+            [
+                f"{one.started_at:%H:%M:%S}",
+                link(one.request, str(one.request_id)),
+                one.get_outcome_display() or _("running"),
+                f"{(one.ended_at - one.started_at).total_seconds():.1f} s" if one.ended_at else "—",
+                one.error_code,
+            ]
+            for one in attempts
+        ]
+        return [
+            Table(_("In hand"), columns, now, _("Nothing.")),
+            Table(
+                _("Lately"),
+                [_("From"), _("Request"), _("Outcome"), _("Took"), _("Error")],
+                lately,
+                _("Nothing today."),
+            ),
+        ]
+
+
+admin.site.add_entry(  # type: ignore[attr-defined]
+    Entry(
+        "work",
+        "admin:synthesis_worker_changelist",
+        gettext_lazy("Workers"),
+        "spark",
+        "synthesis.view_worker",
+        20,
+    )
+)

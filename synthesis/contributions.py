@@ -1,0 +1,44 @@
+"""What this app tells `accounts`, which may not import it: what is in use, and how to cancel what waits."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db.models import Count, Q
+
+from accounts.extensions import registry
+
+
+def register() -> None:
+    """Called once, when Django starts."""
+    registry.in_use.append(in_use)
+    registry.cancel_waiting.append(cancel_waiting)
+
+
+def in_use(team_id: UUID, user_id: UUID | None) -> dict[str, int]:
+    """Requests running and not ended, and voices stored."""
+    from synthesis.models import Status, SynthesisRequest, Voice
+
+    requests = SynthesisRequest.objects.filter(team=team_id, status__in=[Status.QUEUED, Status.RUNNING])
+    voices = Voice.objects.filter(team=team_id, deleted_at=None)
+    if user_id is not None:
+        requests, voices = requests.filter(user=user_id), voices.filter(created_by=user_id)
+    counts = requests.aggregate(all=Count("id"), running=Count("id", filter=Q(status=Status.RUNNING)))
+    return {
+        "concurrent_requests": counts["running"],
+        "queued_requests": counts["all"],
+        "stored_voices": voices.count(),
+    }
+
+
+def cancel_waiting(*, team_id: UUID | None, user_id: UUID | None) -> int:
+    """Cancel queued requests, without charge; what runs is finished."""
+    from synthesis.models import Status, SynthesisRequest
+    from synthesis.services import dispatch
+
+    waiting = SynthesisRequest.objects.filter(status=Status.QUEUED)
+    if team_id is not None:
+        waiting = waiting.filter(team=team_id)
+    if user_id is not None:
+        waiting = waiting.filter(user=user_id)
+    return sum(dispatch.cancel(request_id) for request_id in waiting.values_list("id", flat=True))

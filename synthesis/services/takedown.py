@@ -1,0 +1,91 @@
+"""Forbidding a voice: at once for what is submitted, what waits and what is being spoken."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from accounts.errors import Conflict, InvalidInput, NotFound
+from accounts.operators import Operator
+from accounts.services import ledger
+from synthesis import events
+from synthesis.models import Attempt, Status, SynthesisRequest, Voice
+
+PERMISSION = "synthesis.change_voice"
+MESSAGE = gettext_noop("The operator of this service has blocked this voice.")
+
+
+def take_down(*, by: Operator, voice_id: UUID, reason: str) -> int:
+    """Block a voice; how many unfinished requests it ended, none of them charged.
+
+    Its files stay, so that the case can be looked into and the voice restored. InvalidInput without a reason.
+    """
+    by.require(PERMISSION)
+    reason = " ".join(reason.split())[:200]
+    if not reason:
+        raise InvalidInput(_("Say why: the team is told."), code="reason_missing", param="reason")
+    with transaction.atomic():
+        voice = _locked(voice_id)
+        if voice.taken_down_at is None:
+            voice.taken_down_at = timezone.now()
+        voice.taken_down_reason = reason
+        voice.save(update_fields=["taken_down_at", "taken_down_reason"])
+        ended = 0
+        unfinished = SynthesisRequest.objects.select_for_update().filter(
+            voice=voice, status__in=[Status.QUEUED, Status.RUNNING]
+        )
+        for request in unfinished.order_by("id"):
+            _end(request)
+            ended += 1
+        by.record(
+            "voice.taken_down",
+            target=voice,
+            team_id=voice.team_id,
+            name=voice.name,
+            reason=reason,
+            ended=ended,
+        )
+    return ended
+
+
+def restore(*, by: Operator, voice_id: UUID, reason: str = "") -> None:
+    """Allow a voice again. Conflict when its team has another one of this name by now."""
+    by.require(PERMISSION)
+    with transaction.atomic():
+        voice = _locked(voice_id)
+        if voice.deleted_at is not None:
+            raise Conflict(_("Its team has deleted this voice."), code="voice_deleted")
+        voice.taken_down_at = None
+        voice.taken_down_reason = ""
+        voice.save(update_fields=["taken_down_at", "taken_down_reason"])
+        by.record("voice.restored", target=voice, team_id=voice.team_id, name=voice.name, reason=reason)
+
+
+def _locked(voice_id: UUID) -> Voice:
+    voice = Voice.objects.select_for_update(of=("self",)).filter(pk=voice_id).first()
+    if voice is None:
+        raise NotFound
+    return voice
+
+
+def _end(request: SynthesisRequest) -> None:
+    """Like `dispatch.fail` for a reason that no retry mends; a worker that speaks it notices at its next renewal."""
+    running = request.status == Status.RUNNING
+    now = timezone.now()
+    SynthesisRequest.objects.filter(pk=request.pk).update(
+        status=Status.FAILED,
+        completed_at=now,
+        lease_until=None,
+        error_code="voice_taken_down",
+        error_message=MESSAGE,
+    )
+    ledger.release(request.pk)
+    if running:
+        Attempt.objects.filter(request=request, number=request.attempt).update(
+            outcome=Attempt.Outcome.CANCELED, ended_at=now, error_code="voice_taken_down"
+        )
+    events.announce(request)
