@@ -11,6 +11,7 @@ from functools import cache
 from django.db import transaction
 from redis.exceptions import RedisError
 from rq import Queue
+from rq.serializers import JSONSerializer
 
 from accounts.redis import client
 
@@ -25,7 +26,8 @@ ENOUGH = 100
 @cache
 def queue() -> Queue:
     """The one queue, on the process's own client, whose time-outs keep a submission short when Redis hangs."""
-    return Queue("gpu", connection=client())
+    # Not pickle, which would let whoever can write to Redis run code in a worker.
+    return Queue("gpu", connection=client(), serializer=JSONSerializer)
 
 
 def ring() -> None:

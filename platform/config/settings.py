@@ -28,8 +28,8 @@ CHORUS_SWEEP_SECONDS = env.integer("CHORUS_SWEEP_SECONDS", 2)
 CHORUS_WORKER_MAX_REQUESTS = env.integer("CHORUS_WORKER_MAX_REQUESTS", 0)
 CHORUS_WORKER_MAX_RSS_MB = env.integer("CHORUS_WORKER_MAX_RSS_MB", 0)
 CHORUS_MAX_UPLOAD_MB = env.integer("CHORUS_MAX_UPLOAD_MB", 50)
-#: Addresses of our own proxies: only from them is `X-Forwarded-For` believed.
-CHORUS_TRUSTED_PROXIES = env.words("CHORUS_TRUSTED_PROXIES")
+#: Addresses and networks of our own proxies: only from them is `X-Forwarded-For` believed.
+CHORUS_TRUSTED_PROXIES = env.networks("CHORUS_TRUSTED_PROXIES")
 #: Whether this process answers by ASGI (set by `config.asgi`), where a request may wait without a thread.
 CHORUS_ASGI = False
 
@@ -107,7 +107,7 @@ if DB_POOL:
 REDIS_URL = env.text("REDIS_URL")
 # Its pages are served under /admin/rq/ for staff with a second factor; its own entry would bypass the permission.
 RQ_SHOW_ADMIN_LINK = False
-RQ_QUEUES = {"gpu": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600}}
+RQ_QUEUES = {"gpu": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "SERIALIZER": "rq.serializers.JSONSerializer"}}
 
 S3_ENDPOINT_URL = env.text("S3_ENDPOINT_URL", "")
 S3_PUBLIC_URL = env.text("S3_PUBLIC_URL", "")

@@ -175,9 +175,10 @@ def test_a_lost_child_is_noticed_at_once_and_replaced(bench: Bench, kill: bool) 
     lost = bench.wait("lost", 2)[1]
     following = bench.wait("job")[0]
     assert lost["exit_code"] == (-signal.SIGKILL if kill else -signal.SIGSEGV)
-    assert lost["at"] - died < 1.0
+    # Usually milliseconds and under a second; the bounds only tell it from waiting for a lease or a time-out.
+    assert lost["at"] - died < 5.0
     assert following["tag"] == "next"
-    assert following["at"] - died < 5.0
+    assert following["at"] - died < 60.0
     assert bench.status(job) == "failed"
     print(f"noticed after {lost['at'] - died:.3f} s, next job after {following['at'] - died:.3f} s")
 
