@@ -56,17 +56,21 @@ def client_address(request: Request | HttpRequest) -> str:
     """The IP address of the caller.
 
     A proxy adds the address that it saw to the end of `X-Forwarded-For`; what stands before that is the caller's own
-    word. So the last entry counts, and only when the request comes from one of CHORUS_TRUSTED_PROXIES (several
-    proxies in a row: the last entry that is none of them).
+    word. So the last entry counts, and only when the request comes over a Unix socket (where only our own proxy can
+    be) or from CHORUS_TRUSTED_PROXIES; with several proxies in a row, the last entry that is none of them.
     """
     address = request.META.get("REMOTE_ADDR", "")
-    if address not in settings.CHORUS_TRUSTED_PROXIES:
+    if address and not _is_proxy(address):
         return address
     for entry in reversed(request.headers.get("X-Forwarded-For", "").split(",")):
         try:
             address = str(ipaddress.ip_address(entry.strip()))
         except ValueError:
             break
-        if address not in settings.CHORUS_TRUSTED_PROXIES:
+        if not _is_proxy(address):
             break
     return address
+
+
+def _is_proxy(address: str) -> bool:
+    return any(ipaddress.ip_address(address) in network for network in settings.CHORUS_TRUSTED_PROXIES)

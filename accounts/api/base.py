@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
@@ -23,6 +24,7 @@ class LengthRequired(ChorusError):
 
     status = 411
     code = "length_required"
+    message = gettext_lazy("Send the body with a Content-Length, not in chunks.")
 
 
 class ApiView(APIView):
@@ -48,7 +50,7 @@ class ApiView(APIView):
         if length.isascii() and length.isdigit() and int(length) > self.body_bytes:
             raise too_large(self.body_bytes)
         if "chunked" in request.headers.get("Transfer-Encoding", "").lower() and length == "0":
-            raise LengthRequired(_("Send the body with a Content-Length, not in chunks."))
+            raise LengthRequired
 
     def hit(self) -> None:
         """Count this request against the requests per minute; LimitReached when there were too many."""

@@ -12,4 +12,8 @@ settings.CHORUS_ASGI = True
 # the static files.
 settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if not name.startswith("whitenoise.")]
 
-application = get_asgi_application()
+_django = get_asgi_application()
+
+from config.bodies import bounded  # noqa: E402 (needs Django to be set up)
+
+application = bounded(_django)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -46,6 +47,14 @@ def integer(name: str, default: int) -> int:
 def words(name: str, default: str = "") -> list[str]:
     """A comma-separated list."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
+
+
+def networks(name: str) -> list[IPv4Network | IPv6Network]:
+    """A list of addresses and networks, separated by commas or spaces."""
+    try:
+        return [ip_network(word) for word in text(name, "").replace(",", " ").split()]
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must look like 10.0.0.1, 192.168.0.0/16.") from None
 
 
 def database(name: str) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from ipaddress import ip_network
 
 import pytest
 from django.utils import timezone
@@ -155,16 +156,21 @@ class TestAllowedAddresses:
     def test_nobody_but_our_proxy_is_believed(self, client, settings):
         claimed = {"headers": {"x-forwarded-for": "203.0.113.7"}, "REMOTE_ADDR": "198.51.100.1"}
         assert self._get(client, **claimed).status_code == 403
-        settings.CHORUS_TRUSTED_PROXIES = ["198.51.100.1"]
+        settings.CHORUS_TRUSTED_PROXIES = [ip_network("198.51.100.0/24")]
         assert self._get(client, **claimed).status_code == 200
 
     def test_only_what_our_proxy_added_counts(self, client, settings):
-        settings.CHORUS_TRUSTED_PROXIES = ["127.0.0.1", "10.0.0.1"]
+        settings.CHORUS_TRUSTED_PROXIES = [ip_network("127.0.0.1"), ip_network("10.0.0.1")]
         forged = {"x-forwarded-for": "203.0.113.7, 198.51.100.1"}
         assert self._get(client, headers=forged).status_code == 403
         through_two = {"x-forwarded-for": "1.2.3.4, 203.0.113.7, 10.0.0.1"}
         assert self._get(client, headers=through_two).status_code == 200
         assert self._get(client, headers={"x-forwarded-for": "203.0.113.7, nonsense"}).status_code == 403
+
+    def test_over_a_unix_socket_there_is_only_our_proxy(self, client):
+        claimed = {"x-forwarded-for": "198.51.100.1, 203.0.113.7"}
+        assert self._get(client, headers=claimed, REMOTE_ADDR="").status_code == 200
+        assert self._get(client, headers={}, REMOTE_ADDR="").status_code == 403
 
 
 def test_every_answer_carries_the_id_of_the_request(client, alice):
