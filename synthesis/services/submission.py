@@ -67,7 +67,9 @@ def plan(
     if actor.team.suspended_at is not None:
         raise NotAllowed(_("This team is suspended. Ask your operator."), code="team_suspended")
     engine = capabilities(settings.CHORUS_ENGINE)
-    limits.check_length(actor, clean.count(text), param=param)
+    # As it was submitted, in NFC: what is trimmed before it is spoken counts as well, so that anybody can count along.
+    characters = clean.count(text)
+    limits.check_length(actor, characters, param=param)
     cleaned = clean.clean(text, param=param)
     chosen = find_voice(actor, voice)
     spoken = choose_language(cleaned, language, chosen, engine)
@@ -110,7 +112,7 @@ def plan(
     return Plan(
         voice=chosen,
         text=cleaned,
-        characters=clean.count(cleaned),
+        characters=characters,
         language=spoken,
         instruction=instruction,
         format=format,

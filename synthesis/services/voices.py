@@ -93,16 +93,17 @@ def _process(
 ) -> bytes:
     """Fill in what was measured; the prepared clip as WAV."""
     clip = decode.decode(audio)
-    measured = quality.measure(clip)
-    for flaw in measured.flaws:
+    for flaw in quality.measure(clip).flaws:
         if flaw.severity == "error":
             raise InvalidInput(flaw.sentence, code=flaw.code, param="audio")
     rate = capabilities(settings.CHORUS_ENGINE).sample_rate
     prepared = prepare.prepare(clip, rate=rate, window=window)
+    # What is shown is the part that is used: a long recording may be noisy where nobody will hear it.
+    measured = quality.measure(clip.part(prepared.start_s, prepared.end_s))
     version.sample_rate = rate
     version.seconds = len(prepared.samples) / rate
     version.window_start, version.window_end = prepared.start_s, prepared.end_s
-    version.original_seconds = measured.seconds
+    version.original_seconds = clip.seconds
     version.quality = _plain(measured, prepared)
     version.nearest = {
         engine: nearest.nearest_preset(prepared.samples, rate, language, engine) for engine in nearest.ENGINES

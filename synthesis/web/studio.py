@@ -70,7 +70,8 @@ def _submit(request: PageRequest, form: StudioForm) -> SynthesisRequest | None:
         planned = submission.plan(
             actor=request.actor,
             voice=values["voice"],
-            text=values["text"],
+            # Browsers send line breaks as two characters; the page's live count has one for each.
+            text=values["text"].replace("\r\n", "\n"),
             format=values["format"],
             speed=values["speed"],
             language=values["language"],

@@ -30,7 +30,7 @@ def test_a_text_is_queued_reserved_and_rung(django_capture_on_commit_callbacks):
         request = factories.submit(alice, "One sentence. " * 40, title="  Mein   Titel ")
     assert (request.status, request.title, request.source) == ("queued", "Mein Titel", "api")
     assert request.segments_total == request.segments.count() > 1
-    assert limits.standing(alice.actor).reserved == request.characters == len("One sentence. " * 40) - 1
+    assert limits.standing(alice.actor).reserved == request.characters == len("One sentence. " * 40)
     assert doorbell.queue().count == 1
 
 
