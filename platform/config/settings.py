@@ -200,7 +200,7 @@ REST_FRAMEWORK = {
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "accounts.api.negotiation.AlwaysJson",
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "config.errors.api_exception_handler",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "accounts.api.schema.Described",
     "UNAUTHENTICATED_USER": None,
     "COMPACT_JSON": True,
 }
@@ -209,6 +209,10 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "DESCRIPTION": "A voice service for teams: clone a voice, submit text, fetch speech.",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/v1",
+    # A field with a default may be left out of a body and is always in an answer: two shapes.
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
 }
 
 # --- Logs: one JSON object a line -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from config import health
+from config import health, reference
 from synthesis.admin.raw_queue import rq_pages
 
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("readyz", health.ready, name="readyz"),
     path("admin/rq/", include((rq_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
+    path("v1/schema", reference.SchemaView.as_view(), name="api_schema"),
     path("v1/", include("accounts.api.urls")),
     path("v1/", include("synthesis.api.urls")),
     path("", include("accounts.web.urls")),

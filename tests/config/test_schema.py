@@ -1,0 +1,91 @@
+"""`/v1/schema`: every route, exactly."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+METHODS = {"get", "post", "patch", "delete"}
+
+
+@pytest.fixture
+def schema(client):
+    response = client.get("/v1/schema")
+    assert response.status_code == 200
+    return response.json()
+
+
+def _operations(schema):
+    return [
+        (path, method, operation)
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def _addresses(patterns, prefix=""):
+    for pattern in patterns:
+        address = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from _addresses(pattern.url_patterns, address)
+        elif isinstance(pattern, URLPattern):
+            yield address, pattern.callback
+
+
+def test_no_key_is_needed_and_it_is_generated_without_a_warning(client, capsys):
+    assert client.get("/v1/schema").status_code == 200
+    assert capsys.readouterr().err.count("Warning") == 0
+
+
+def test_every_route_and_method_is_described(schema):
+    described = {(path, method) for path, method, _operation in _operations(schema)}
+    for address, callback in _addresses(get_resolver().url_patterns):
+        if not address.startswith("v1/") or address == "v1/schema":
+            continue
+        path = "/" + address.replace("<str:", "{").replace(">", "}")
+        view = callback.cls
+        methods = {method for method in METHODS if hasattr(view, method)}
+        scoped = {method.lower() for method in view.required_scopes}
+        assert methods == scoped, f"{path}: each method says which scope it needs"
+        for method in methods:
+            assert (path, method) in described, f"{method} {path} is not described"
+
+
+def test_every_operation_says_what_it_does_and_how_it_fails(schema):
+    for path, method, operation in _operations(schema):
+        where = f"{method} {path}"
+        assert operation["summary"], where
+        assert operation["description"], where
+        assert operation["tags"], where
+        assert operation["security"] == [{"bearer": []}, {"xi-api-key": []}], where
+        responses = operation["responses"]
+        assert {"401", "403", "503"} <= set(responses), where
+        assert any(status.startswith("2") for status in responses), where
+        if "{" in path:
+            assert "404" in responses, where
+        if "requestBody" in operation:
+            assert {"400", "411", "413", "415"} <= set(responses), where
+        for status, response in responses.items():
+            if int(status) >= 400 and status != "416":
+                reference = response["content"]["application/json"]["schema"]["$ref"]
+                assert reference == "#/components/schemas/Error", f"{where} {status}"
+
+
+def test_references_lead_somewhere(schema):
+    def walk(node):
+        if isinstance(node, dict):
+            if "$ref" in node:
+                yield node["$ref"]
+            for value in node.values():
+                yield from walk(value)
+        elif isinstance(node, list):
+            for value in node:
+                yield from walk(value)
+
+    components = schema["components"]["schemas"]
+    for reference in walk(schema):
+        assert reference.removeprefix("#/components/schemas/") in components
+
+
+def test_wrong_method(client):
+    assert client.post("/v1/schema").status_code == 405
