@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from datetime import datetime
 
 from django import template
@@ -118,7 +119,8 @@ def short_number(value: int | None) -> str:
 
 
 def _trim(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0") if value < 100 else f"{value:,.0f}"
+    # Cut off, not rounded: 999,976 characters are not a thousand thousands.
+    return f"{math.floor(value * 10) / 10:.1f}".removesuffix(".0") if value < 100 else f"{math.floor(value):,}"
 
 
 @register.filter

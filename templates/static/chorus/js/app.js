@@ -2,7 +2,7 @@
 import "./theme.js";
 import "./menu.js";
 import "./toast.js";
-import "./count.js";
+import "./studio.js";
 import "./picker.js";
 import "./sound.js";
 import "./live.js";

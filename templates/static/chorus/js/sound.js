@@ -1,6 +1,6 @@
 // Everything that sounds: samples behind a voice's circle, and the player. One thing plays at a time.
 import { enhance, clock, on, text } from "./dom.js";
-import { fill } from "./count.js";
+import { fill } from "./studio.js";
 import { toast } from "./toast.js";
 
 let playing = null;

@@ -1,4 +1,4 @@
-// The live count of the studio's text, the speed beside its slider, Ctrl+Enter to submit, and a draft that survives.
+// The studio's form: live count, speed beside its slider, Ctrl+Enter to submit, a draft that survives a reload.
 import { enhance } from "./dom.js";
 
 /** Characters as they are billed: Unicode code points of the text in NFC. */
@@ -12,10 +12,11 @@ const numbers = new Intl.NumberFormat("en");
 
 enhance("form[data-studio]", (form) => {
   const area = form.querySelector("textarea[name=text]");
-  const count = form.querySelector("[data-count]");
-  const now = count.querySelector("[data-count-now]");
-  const over = count.querySelector("[data-count-over]");
   const update = () => {
+    // Looked up each time: a submission brings a new count, with what is left by then.
+    const count = form.querySelector("[data-count]");
+    const now = count.querySelector("[data-count-now]");
+    const over = count.querySelector("[data-count-over]");
     const value = characters(area.value.trim());
     now.textContent = numbers.format(value);
     const tooLong = value - Number(count.dataset.limit);
@@ -28,6 +29,13 @@ enhance("form[data-studio]", (form) => {
   };
   area.addEventListener("input", update);
   update();
+  form.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.elt !== form || !event.detail.successful) return;
+    // What was wrong before is not wrong any more.
+    for (const error of form.querySelectorAll(".field-error:not([data-count-over])")) error.remove();
+    for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+    update();
+  });
 
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
