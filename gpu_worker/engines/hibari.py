@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpu_worker.engines import base, pieces, runtime
-from gpu_worker.engines.speaking import phonemes_of, refusal
+from gpu_worker.engines.speaking import gains, phonemes_of, refusal
 from synthesis.engines import ENGINES
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 #: Phonemes in one call. The model was made for sentences; above 400 (24 s) its own package splits too.
 _LIMIT = 400
-PRESETS = ("heart",)
 
 
 class Hibari:
@@ -28,6 +27,7 @@ class Hibari:
     capabilities = ENGINES["hibari"]
 
     def __init__(self) -> None:
+        self._gains = gains(self.capabilities.name)
         self._model: Any = None
         self._english: English | None = None
 
@@ -59,14 +59,16 @@ class Hibari:
         assert self._english is not None, "load() first"  # noqa: S101 - a mistake of ours, not of a request
         if job.cancelled():
             return
-        if failed := refusal(job, self.capabilities, PRESETS):
+        if failed := refusal(job, self.capabilities, self._gains):
             yield failed
             return
         phonemes = phonemes_of(job, lambda text, _: self._english(text), self._model.vocab)  # type: ignore[misc]
         if isinstance(phonemes, base.Failed):
             yield phonemes
             return
-        joiner = pieces.Joiner(self.capabilities.sample_rate, job.speed)
+        joiner = pieces.Joiner(
+            self.capabilities.sample_rate, speed=job.speed, gain=self._gains[job.voice.preset]
+        )
         noise = np.random.default_rng(job.seed)
         parts = pieces.split(phonemes, _LIMIT)
         for number, part in enumerate(parts):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpu_worker.engines import base, pieces, runtime
-from gpu_worker.engines.speaking import phonemes_of, refusal
+from gpu_worker.engines.speaking import gains, phonemes_of, refusal
 from synthesis.engines import ENGINES
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Kokoro:
     capabilities = ENGINES["kokoro"]
 
     def __init__(self) -> None:
+        self._gains = gains(self.capabilities.name)
         self._session: onnxruntime.InferenceSession | None = None
         self._phonemizer: Phonemizer
         self._vocabulary: dict[str, int]
@@ -72,7 +73,9 @@ class Kokoro:
         if isinstance(phonemes, base.Failed):
             yield phonemes
             return
-        joiner = pieces.Joiner(self.capabilities.sample_rate, job.speed)
+        joiner = pieces.Joiner(
+            self.capabilities.sample_rate, speed=job.speed, gain=self._gains[job.voice.preset]
+        )
         parts = pieces.split(phonemes, _LIMIT)
         for number, part in enumerate(parts):
             if job.cancelled():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpu_worker.engines.base import Samples
+from synthesis.audio.join import limit
 
 _SENTENCE = frozenset(".!?…")
 _CLAUSE = frozenset(";:,—")
@@ -78,8 +79,10 @@ class Joiner:
     piece.
     """
 
-    def __init__(self, sample_rate: int, speed: float = 1.0) -> None:
+    def __init__(self, sample_rate: int, *, speed: float = 1.0, gain: float = 1.0) -> None:
+        """`gain` is a factor for every sample; peaks that it would lift to full scale are bent below it."""
         self._rate = sample_rate
+        self._gain = gain
         self._speed = speed
 
     def add(self, raw: Samples, *, first: bool, last: bool, ends: str) -> Samples:
@@ -105,10 +108,7 @@ class Joiner:
         margin = round(_MARGIN_SECONDS * self._rate)
         start = max(0, int(loud[0]) * window - margin)
         end = min(len(raw), (int(loud[-1]) + 1) * window + margin)
-        sound = raw[start:end].copy()
-        peak = float(np.abs(sound).max())
-        if peak > 1.0:
-            sound /= peak
+        sound = limit(raw[start:end] * np.float32(self._gain)).copy()
         fade = min(margin, len(sound) // 2)
         ramp = np.linspace(0.0, 1.0, fade, endpoint=False, dtype=np.float32)
         sound[:fade] *= ramp

@@ -7,8 +7,12 @@ from collections.abc import Callable, Collection
 
 from gpu_worker.engines.base import Failed, SegmentJob
 from synthesis.engines import Capabilities
+from synthesis.presets import PRESETS
 
 logger = logging.getLogger(__name__)
+
+#: How loud every voice speaks: as the recordings that voices are made from (synthesis.audio.prepare).
+SPEECH_LUFS = -20.0
 
 
 def gettext_noop(message: str) -> str:
@@ -22,6 +26,13 @@ NOTHING_TO_SPEAK = gettext_noop("There is nothing in this text that can be spoke
 CANNOT_PRONOUNCE = gettext_noop("This text cannot be pronounced; try it in other words.")
 UNKNOWN_VOICE = gettext_noop("This engine does not have that voice.")
 UNKNOWN_LANGUAGE = gettext_noop("This engine does not speak that language.")
+
+
+def gains(engine: str) -> dict[str, float]:
+    """The factor for each of `engine`'s presets that brings all to one loudness: theirs differ by up to 7 LU."""
+    return {
+        preset.slug: 10 ** ((SPEECH_LUFS - preset.lufs) / 20) for preset in PRESETS if preset.engine == engine
+    }
 
 
 def refusal(job: SegmentJob, capabilities: Capabilities, presets: Collection[str]) -> Failed | None:

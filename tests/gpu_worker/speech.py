@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gpu_worker.engines.base import Audio, Engine, Event, Finished, Samples, SegmentJob, VoiceSpec
 
 
-def job(text: str, *, preset: str, language: str, key: str = "segment", **options: object) -> SegmentJob:
+def job(text: str, *, preset: str, language: str, key: str = "segment", **options: Any) -> SegmentJob:
     """A segment to speak by a preset voice."""
     voice = VoiceSpec(key=f"preset:{preset}", language=language, preset=preset)
-    return SegmentJob(key=key, text=text, voice=voice, language=language, **options)  # type: ignore[arg-type]
+    return SegmentJob(key=key, text=text, voice=voice, language=language, **options)
 
 
 def events(engine: Engine, *jobs: SegmentJob) -> list[Event]:

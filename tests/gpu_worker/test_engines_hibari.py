@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from gpu_worker.engines import EngineUnavailable, create_engine, load_engine
-from gpu_worker.engines.base import Audio, Engine, Failed, Finished, VoiceSpec
+from gpu_worker.engines import create_engine, load_engine
+from gpu_worker.engines.base import (
+    Audio,
+    Engine,
+    EngineUnavailable,
+    Event,
+    Failed,
+    Finished,
+    SegmentJob,
+    VoiceSpec,
+)
 from gpu_worker.engines.pieces import LEAD_SECONDS, TAIL_SECONDS
 from synthesis.engines import ENGINES
 from tests.gpu_worker.speech import events, job, sound
@@ -19,7 +30,7 @@ def hibari() -> Engine:
     return load_engine("hibari")
 
 
-def say(text: str, **options: object):
+def say(text: str, **options: Any) -> SegmentJob:
     return job(text, preset="heart", language="en-US", **options)
 
 
@@ -88,7 +99,7 @@ def test_what_it_cannot_do_is_refused_and_batch_mates_go_on(hibari):
 
 def test_a_cloned_voice_speaks_with_its_nearest_preset(hibari):
     clone = VoiceSpec(key="voice:1", language="en-US", preset="heart", prompt_audio=lambda: b"")
-    cloned = sound(hibari, say("Hello.").__class__(key="x", text="Hello.", voice=clone, language="en-US"))
+    cloned = sound(hibari, SegmentJob(key="x", text="Hello.", voice=clone, language="en-US"))
     assert np.array_equal(cloned, sound(hibari, say("Hello.")))
 
 
@@ -99,7 +110,7 @@ def test_a_long_segment_comes_in_pieces_and_cancel_stops_between_them(hibari):
     assert len(pieces) > 2
     assert happened[-1] == Finished("segment")
 
-    heard: list[object] = []
+    heard: list[Event] = []
     for event in hibari.synthesise([say(text, cancelled=lambda: len(heard) >= 2), say("Hello.", key="next")]):
         heard.append(event)
     assert Finished("segment") not in heard

@@ -31,7 +31,7 @@ class Japanese:
             raise EngineUnavailable(
                 f"{error.name} is not installed; install the project with its extra 'cpu'"
             ) from error
-        self._read = pyopenjtalk.run_frontend
+        self._frontend = pyopenjtalk.run_frontend
         self._word = g2p._Word
         self._feature = g2p._Feature
         self._g2p: Any = g2p.JAG2P()
@@ -45,9 +45,11 @@ class Japanese:
 
         Short words in capitals are spelled in Japanese too: エーアイ, シーピーユー.
         """
-        if word.isascii() and word.isupper() and len(word) <= 4:
+        if not word.isascii():
+            return False
+        if word.isupper() and len(word) <= 4:
             return True
-        nodes = self._read(word, use_sudachi_kanji_yomi=False)
+        nodes = self._read(word)
         return bool(nodes) and all(node["pos"] != _SPELLED for node in nodes)
 
     def __call__(self, text: str) -> str:
@@ -55,9 +57,16 @@ class Japanese:
         phonemes: str = self._g2p(text)
         return phonemes.replace("«", "(").replace("»", ")")
 
+    def _read(self, text: str) -> list[Any]:
+        with warnings.catch_warnings():
+            # For a rare character it asks sudachipy, by a name that is on its way out there.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            nodes: list[Any] = self._frontend(text, use_sudachi_kanji_yomi=False)
+        return nodes
+
     def _tag(self, text: str) -> list[Any]:
         words = []
-        for node in self._read(text, use_sudachi_kanji_yomi=False):
+        for node in self._read(text):
             reading = node["string"] if node["pos"] == "記号" else re.sub("['’]", "", node["pron"])
             # The romaniser refuses digits on the surface of a word; they have a reading.
             surface = reading if any(map(str.isdigit, node["string"])) else node["string"]
