@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Iterator
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
 
-from synthesis import storage
+from synthesis import presets, storage
+from synthesis.errors import VoiceNotFound
+from synthesis.models import Voice
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 #: What is stored under a key never changes, so a browser may keep it; `private`, as it belongs to one team.
@@ -38,7 +42,56 @@ def serve(
         redirect = HttpResponseRedirect(address)
         redirect.headers["Cache-Control"] = "private, no-store"
         return redirect
-    tag = f'"{etag or hashlib.sha256(key.encode()).hexdigest()}"'
+    return _answer(
+        request,
+        lambda start, end: storage.open_range(key, start, end),
+        size=size,
+        content_type=content_type,
+        disposition=content_disposition_header(download, filename) or disposition,
+        etag=etag or hashlib.sha256(key.encode()).hexdigest(),
+    )
+
+
+def serve_sample(request: HttpRequest, voice: Voice) -> HttpResponseBase:
+    """How `voice` (with `current_version`) sounds: a preset's sample, or the part of the team's recording that is used.
+
+    VoiceNotFound (`sample_not_found`) when there is nothing to hear.
+    """
+    version = voice.current_version
+    if version is not None:
+        return serve(
+            request,
+            key=version.processed_key,
+            size=storage.size(version.processed_key),
+            content_type="audio/wav",
+            filename=f"{voice.name}.wav",
+            etag=str(version.id),
+        )
+    preset = presets.find(voice.engine, voice.preset)
+    if preset is None or not preset.sample.is_file():
+        raise VoiceNotFound(_("This voice has no sample."), code="sample_not_found")
+    sound = preset.sample.read_bytes()
+    return _answer(
+        request,
+        lambda start, end: iter([sound[start : end + 1]]),
+        size=len(sound),
+        content_type="audio/mpeg",
+        disposition=content_disposition_header(False, f"{voice.name}.mp3") or "inline",
+        etag=hashlib.sha256(sound).hexdigest(),
+    )
+
+
+def _answer(
+    request: HttpRequest,
+    read: Callable[[int, int], Iterator[bytes]],
+    *,
+    size: int,
+    content_type: str,
+    disposition: str,
+    etag: str,
+) -> HttpResponseBase:
+    """`read` gives the bytes from one place to another (inclusive)."""
+    tag = f'"{etag}"'
     if _matches(request.headers.get("If-None-Match", ""), tag):
         return HttpResponse(status=304, headers={"ETag": tag, "Cache-Control": _CACHE})
     # A part of something else than what the caller has the rest of would be no use: then it gets the whole.
@@ -50,7 +103,7 @@ def serve(
     headers = {
         "Accept-Ranges": "bytes",
         "Cache-Control": _CACHE,
-        "Content-Disposition": content_disposition_header(download, filename) or disposition,
+        "Content-Disposition": disposition,
         "Content-Length": str(end - start + 1),
         "ETag": tag,
     }
@@ -59,9 +112,7 @@ def serve(
     status = 206 if partial else 200
     if request.method == "HEAD" or size == 0:
         return HttpResponse(status=status, content_type=content_type, headers=headers)
-    return StreamingHttpResponse(
-        storage.open_range(key, start, end), status=status, content_type=content_type, headers=headers
-    )
+    return StreamingHttpResponse(read(start, end), status=status, content_type=content_type, headers=headers)
 
 
 def _matches(header: str, tag: str) -> bool:

@@ -82,3 +82,10 @@ PRESETS: tuple[Preset, ...] = (
     Preset("kokoro", "jm_kumo", "Kumo", "ja", "male", "", -20.0),
     Preset("hibari", "heart", "Heart", "en-US", "female", "", -20.0),
 )
+
+_BY_SLUG = {(preset.engine, preset.slug): preset for preset in PRESETS}
+
+
+def find(engine: str, slug: str) -> Preset | None:
+    """The built-in voice that `engine` calls `slug`."""
+    return _BY_SLUG.get((engine, slug))

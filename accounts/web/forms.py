@@ -56,11 +56,11 @@ class PasswordResetForm(Styled, auth_forms.PasswordResetForm):
         self.fields["email"].label = _("E-mail address")
 
 
-class SetPasswordForm(Styled, auth_forms.SetPasswordForm):  # type: ignore[type-arg]
+class SetPasswordForm(Styled, auth_forms.SetPasswordForm):
     """A new password, twice."""
 
 
-class PasswordChangeForm(Styled, auth_forms.PasswordChangeForm):  # type: ignore[type-arg]
+class PasswordChangeForm(Styled, auth_forms.PasswordChangeForm):
     """The old password, and a new one twice."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -84,7 +84,7 @@ class JoinForm(Styled, forms.Form):
     )
 
 
-class ProfileForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
+class ProfileForm(Styled, forms.ModelForm):
     """What others see of a person, and the language they are spoken to in."""
 
     language = forms.ChoiceField(label=_("Language"), required=False)

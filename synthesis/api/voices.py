@@ -21,7 +21,7 @@ from accounts.api.fields import InputSerializer, Number, Text
 from accounts.api.pagination import page
 from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
 from accounts.errors import InvalidInput
-from synthesis import delivery, storage
+from synthesis import delivery
 from synthesis.api import objects
 from synthesis.errors import VoiceNotFound
 from synthesis.models import Voice
@@ -182,6 +182,8 @@ class VoiceSampleView(ApiView):
         responses={
             (200, "audio/wav"): OpenApiTypes.BINARY,
             (206, "audio/wav"): OpenApiTypes.BINARY,
+            (200, "audio/mpeg"): OpenApiTypes.BINARY,
+            (206, "audio/mpeg"): OpenApiTypes.BINARY,
             302: None,
             304: None,
             416: None,
@@ -191,18 +193,7 @@ class VoiceSampleView(ApiView):
     def get(self, request: Request, voice_id: str) -> HttpResponseBase:
         """A preset's sample, or the part of the team's own recording that is used."""
         found = voices.find(self.actor, parse_id(voice_id, VoiceNotFound))
-        version = found.current_version
-        if version is None:
-            raise VoiceNotFound(_("This voice has no sample."), code="sample_not_found")
-        key = version.processed_key
-        return delivery.serve(
-            request._request,
-            key=key,
-            size=storage.size(key),
-            content_type="audio/wav",
-            filename=f"{found.name}.wav",
-            etag=str(version.id),
-        )
+        return delivery.serve_sample(request._request, found)
 
 
 def _filtered(

@@ -37,10 +37,8 @@ def request_audio(request: PageRequest, request_id: UUID) -> HttpResponseBase:
 @require_safe
 @team_page
 def voice_sample(request: PageRequest, voice_id: UUID) -> HttpResponseBase:
-    """How a voice sounds: a preset's sample, or the part of the team's own recording that is used."""
-    voice = voices.find(request.actor, voice_id)
-    version = current_version(voice)
-    return _stored(request, version.processed_key, "audio/wav", f"{voice.name}.wav")
+    """How a voice sounds."""
+    return delivery.serve_sample(request, voices.find(request.actor, voice_id))
 
 
 @require_safe
@@ -49,12 +47,10 @@ def voice_original(request: PageRequest, voice_id: UUID) -> HttpResponseBase:
     """The whole recording as it was uploaded. Its type is the browser's to find out, never to be run as a page."""
     voice = voices.find_own(request.actor, voice_id)
     version = current_version(voice)
-    return _stored(
-        request, version.original_key, "application/octet-stream", version.original_name or voice.name
-    )
-
-
-def _stored(request: PageRequest, key: str, content_type: str, filename: str) -> HttpResponseBase:
     return delivery.serve(
-        request, key=key, size=storage.size(key), content_type=content_type, filename=filename
+        request,
+        key=version.original_key,
+        size=storage.size(version.original_key),
+        content_type="application/octet-stream",
+        filename=version.original_name or voice.name,
     )

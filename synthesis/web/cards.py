@@ -8,10 +8,11 @@ from datetime import datetime
 from uuid import UUID
 
 from django.urls import reverse
+from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from accounts.templatetags.ui import about, when
+from synthesis import presets
 from synthesis.models import Status, SynthesisRequest, Voice
 from synthesis.services import queue
 from synthesis.web.wording import excerpt, gender_name, language_name
@@ -33,18 +34,26 @@ class VoiceCard:
 
 def voice_card(voice: Voice) -> VoiceCard:
     """How `voice` is shown in grids and in the studio's picker."""
+    preset = presets.find(voice.engine, voice.preset)
     parts = [language_name(voice.language), gender_name(voice.gender), _(voice.style) if voice.style else ""]
     meta = " · ".join(part for part in parts if part)
     return VoiceCard(
         id=voice.id,
-        name=voice.name,
+        name=voice_name(voice),
         kind=voice.kind,
         language=voice.language,
         gender=voice.gender,
         meta=meta,
-        search_words=f"{voice.name} {meta} {voice.preset} {voice.language}",
-        sample_url=reverse("voice_sample", args=[voice.id]),
+        search_words=f"{voice.name} {preset.name_zh if preset else ''} {meta} {voice.preset} {voice.language}",
+        sample_url="" if preset and not preset.sample.is_file() else reverse("voice_sample", args=[voice.id]),
     )
+
+
+def voice_name(voice: Voice) -> str:
+    """A preset's Chinese name for those who read Chinese, else the name that it has."""
+    preset = presets.find(voice.engine, voice.preset) if voice.kind == Voice.Kind.PRESET else None
+    chinese = (get_language() or "").startswith("zh")
+    return preset.name_zh if preset and preset.name_zh and chinese else voice.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ def request_card(request: SynthesisRequest) -> RequestCard:
         status=request.status,
         is_final=request.is_final,
         heading=heading,
-        voice_name=request.voice.name,
+        voice_name=voice_name(request.voice),
         characters=request.characters,
         created_at=request.created_at,
         when=when(request.created_at),
@@ -156,7 +165,7 @@ def _notice(request: SynthesisRequest) -> str:
     )
     if preset:
         return _("Spoken by the preset “%(preset)s”, which sounds most like “%(voice)s”.") % {
-            "preset": preset.name,
+            "preset": voice_name(preset),
             "voice": request.voice.name,
         }
     return _("Spoken by the preset that sounds most like “%(voice)s”.") % {"voice": request.voice.name}

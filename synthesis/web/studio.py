@@ -52,7 +52,7 @@ def submit(request: PageRequest) -> HttpResponse:
         context = _editor(request, form)
         if request.htmx:
             answer = fragment(request, "studio/form.html", context=context, status=422)
-            return reswap(retarget(answer, "#studio-form"), "outerHTML show:none")
+            return reswap(retarget(answer, "#studio-form"), "outerHTML")
         context["recent"] = request_cards(requests.visible(request.actor).filter(user=request.user)[:RECENT])
         context["events_url"] = reverse("events")
         context["workers_alive"] = context["may_submit"] = True
