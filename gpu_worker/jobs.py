@@ -16,12 +16,14 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils.translation import gettext_noop
 
+from accounts import log_context
 from gpu_worker import resident
 from gpu_worker.engines.base import Audio, Engine, Failed, Finished, Samples, SegmentJob, VoiceSpec
 from synthesis import storage
 from synthesis.audio import check, encode, join
 from synthesis.models import Segment, SynthesisRequest, Voice
 from synthesis.services import dispatch
+from synthesis.tally import note_claim
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +89,14 @@ def run_next() -> int:
     """Claim and speak one request; nothing when another worker was faster. How many it took: the worker counts."""
     engine = resident.engine()
     close_old_connections()
+    started = time.perf_counter()
     taken = dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=1)
+    note_claim(time.perf_counter() - started)
     for request in taken:
-        _run(request, engine)
+        with log_context.bind(
+            synthesis=str(request.id), team=str(request.team_id), attempt=request.attempt
+        ):
+            _run(request, engine)
     return len(taken)
 
 
@@ -129,9 +136,6 @@ def _run(request: SynthesisRequest, engine: Engine) -> None:
                 "Request %s",
                 outcome,
                 extra={
-                    "synthesis": str(request.id),
-                    "team": str(request.team_id),
-                    "attempt": request.attempt,
                     "characters": request.characters,
                     "queue_seconds": round(request.queue_seconds or 0, 3),
                     "engine_seconds": round(busy, 3),
@@ -234,7 +238,7 @@ def _make_segment(
         if problem is None:
             break
         logger.warning(
-            "A segment came out wrong", extra={"synthesis": str(request.id), "problem": problem.code}
+            "A segment came out wrong", extra={"segment": segment.index, "problem": problem.code}
         )
     else:
         raise _SegmentFailed(
