@@ -289,14 +289,18 @@ def _unknown(tag: str, param: str) -> InvalidInput:
     if nearest:
         suggestion = lowered[nearest[0]]
         return InvalidInput(
-            format_lazy(_("“{tag}” is not a tag. Did you mean “{nearest}”?"), tag=tag, nearest=suggestion),
+            format_lazy(
+                _("“{tag}” is not a tag. Did you mean “{nearest}”? Put words to be read in round brackets."),
+                tag=tag,
+                nearest=suggestion,
+            ),
             code="tag_unknown",
             param=param,
             tag=tag,
             nearest=suggestion,
         )
     return InvalidInput(
-        format_lazy(_("“{tag}” is not a tag. Put words that shall be read in round brackets."), tag=tag),
+        format_lazy(_("“{tag}” is not a tag. Put words to be read in round brackets."), tag=tag),
         code="tag_unknown",
         param=param,
         tag=tag,

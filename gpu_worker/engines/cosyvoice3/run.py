@@ -108,15 +108,15 @@ class Run:
         self._report(self, None)
 
     def _speak(self) -> Event:
-        fault = checks.Fault("sound_empty", checks.EMPTY)
+        fault = checks.FAULTS["empty"]
         for attempt in range(self._attempts):
             seed = nth_seed(self.job.seed, attempt)
             try:
                 found, sent = self._attempt(seed)
             except StoppedError as stopped:
-                if stopped.reason not in checks.STOPPED:
+                if stopped.reason not in checks.FAULTS:
                     raise
-                found, sent = checks.STOPPED[stopped.reason], False
+                found, sent = checks.FAULTS[stopped.reason], False
             if found is None:
                 return Finished(self.job.key)
             fault = found
@@ -152,11 +152,11 @@ class Run:
                 said.append(piece)
                 self._report(self, Audio(self.job.key, piece))
         except StoppedError as stopped:
-            if stopped.reason in checks.STOPPED:
-                return checks.STOPPED[stopped.reason], bool(said)
+            if stopped.reason in checks.FAULTS:
+                return checks.FAULTS[stopped.reason], bool(said)
             raise
         if not said:
-            return checks.Fault("sound_empty", checks.EMPTY), False
+            return checks.FAULTS["empty"], False
         whole = np.concatenate(said)
         return (
             checks.find_fault(whole, self._upstream.sample_rate, self.job) if self._checked else None
@@ -189,9 +189,8 @@ class Run:
         held = int((self._upstream.longest - self._features.seconds) * TOKEN_RATE)
         if not self._checked or self._source is not None:
             return held
-        _, seconds = checks.plausible_seconds(self.job)
         # Speed is applied to the sound that the tokens make, so they are counted at the usual pace.
-        return min(held, int(seconds * self.job.speed * TOKEN_RATE) + 1)
+        return min(held, int(checks.longest_seconds(self.job) * self.job.speed * TOKEN_RATE) + 1)
 
     def _say_halves(self, seed: int) -> Samples:
         """The segment in two parts, one after the other, after everything unused was given back."""
