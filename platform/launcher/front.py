@@ -9,8 +9,9 @@ from pathlib import Path
 
 #: Megabytes of one request; an upload may have 50 (CHORUS_MAX_UPLOAD_MB).
 BODY_LIMIT_MB = 64
-#: Seconds for which a request waits for a web or streams process that is being started again.
-RETRY_SECONDS = 10
+#: Seconds for which a request waits for a web or streams process that is being started again: three seconds on an
+#: idle machine, several times that on one whose cores are all speaking.
+RETRY_SECONDS = 30
 
 _STREAMS = (
     "/v1/audio/speech",

@@ -200,7 +200,9 @@ def test_a_restart_behind_it_is_a_short_wait(tmp_path):
 
 def test_a_long_absence_is_said_in_the_shape_of_the_api_and_as_a_page(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        front, "_UPSTREAM", front._UPSTREAM.replace("lb_try_duration 10s", "lb_try_duration 1s")
+        front,
+        "_UPSTREAM",
+        front._UPSTREAM.replace(f"lb_try_duration {front.RETRY_SECONDS}s", "lb_try_duration 1s"),
     )
     with caddy(tmp_path) as url:
         answer = httpx.get(f"{url}/v1/voices", trust_env=False)

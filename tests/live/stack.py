@@ -148,7 +148,7 @@ def in_threads(count: int, work: Any) -> None:
     def run(index: int) -> None:
         try:
             work(index)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 (raised again below)
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(index,)) for index in range(count)]
