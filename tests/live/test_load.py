@@ -14,7 +14,18 @@ from redis import Redis
 from tests.live import stack
 
 CLIENTS, EACH = 16, 10
-_WORDS = ("river", "garden", "window", "silver", "market", "orange", "winter", "candle", "bridge", "letter", "simple")
+_WORDS = (
+    "river",
+    "garden",
+    "window",
+    "silver",
+    "market",
+    "orange",
+    "winter",
+    "candle",
+    "bridge",
+    "letter",
+    "simple",
 )
 
 
