@@ -26,6 +26,7 @@ from rq.job import Job
 from rq.utils import now
 from rq.worker.base import WorkerStatus
 
+from gpu_worker import gpu_load
 from gpu_worker.engine_process import ChildLost, EngineProcess, Watch
 from gpu_worker.messages import NotReady, Outcome, Ready, Task
 from gpu_worker.patient import PatientWorker
@@ -65,6 +66,8 @@ class Report:
     rss_bytes: int
     gpu: str
     last_error: str
+    gpu_percent: int | None = None
+    gpu_memory_bytes: int | None = None
 
 
 class ResidentWorker(PatientWorker):
@@ -118,6 +121,8 @@ class ResidentWorker(PatientWorker):
             state = "draining" if self._stop_requested else "busy"
         else:
             state = "loading" if self._loading else "idle"
+        gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        load = gpu_load.sample(gpu)
         return Report(
             name=self.name,
             host=socket.gethostname(),
@@ -127,8 +132,10 @@ class ResidentWorker(PatientWorker):
             started_at=self._started_at,
             requests_done=self._requests_done,
             rss_bytes=child.rss_bytes() if child else 0,
-            gpu=os.environ.get("CUDA_VISIBLE_DEVICES", ""),
+            gpu=gpu,
             last_error=self._last_error,
+            gpu_percent=load.percent,
+            gpu_memory_bytes=load.memory_bytes,
         )
 
     # --- Start and end --------------------------------------------------------------------------------------

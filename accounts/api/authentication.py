@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
+from accounts import log_context
 from accounts.actors import Actor
 from accounts.errors import NotAuthenticated
 from accounts.models import User
@@ -30,6 +31,7 @@ class ApiKeyAuthentication(BaseAuthentication):
             return None
         actor = keys.authenticate(token, ip=client_address(request))
         request.actor = actor
+        log_context.note(team=str(actor.team.id))
         return actor.user, actor
 
     def authenticate_header(self, request: Request) -> str:
@@ -60,17 +62,18 @@ def client_address(request: Request | HttpRequest) -> str:
     be) or from CHORUS_TRUSTED_PROXIES; with several proxies in a row, the last entry that is none of them.
     """
     address = request.META.get("REMOTE_ADDR", "")
-    if address and not _is_proxy(address):
+    if address and not is_proxy(address):
         return address
     for entry in reversed(request.headers.get("X-Forwarded-For", "").split(",")):
         try:
             address = str(ipaddress.ip_address(entry.strip()))
         except ValueError:
             break
-        if not _is_proxy(address):
+        if not is_proxy(address):
             break
     return address
 
 
-def _is_proxy(address: str) -> bool:
+def is_proxy(address: str) -> bool:
+    """Whether an address is one of our own proxies (CHORUS_TRUSTED_PROXIES)."""
     return any(ipaddress.ip_address(address) in network for network in settings.CHORUS_TRUSTED_PROXIES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import PermissionDenied
@@ -23,6 +23,8 @@ from rest_framework.response import Response
 from accounts.errors import ChorusError, InvalidInput, NotAllowed, NotAuthenticated, NotFound, Unavailable
 
 logger = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer", bound=HttpResponse)
 
 _TYPES = {
     400: "invalid_request_error",
@@ -107,7 +109,13 @@ def _from_validation(detail: Any, path: str = "") -> InvalidInput:
 
 def response(error: ChorusError) -> JsonResponse:
     """`error` as an API answer outside of REST framework's views."""
-    return JsonResponse(body(error), status=error.status, headers=headers(error))
+    return _marked(JsonResponse(body(error), status=error.status, headers=headers(error)), error)
+
+
+def _marked(answer: Answer, error: ChorusError) -> Answer:
+    """The code, for `config.observe` to count."""
+    answer.error_code = error.code  # type: ignore[attr-defined]
+    return answer
 
 
 def api_exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -115,7 +123,7 @@ def api_exception_handler(error: Exception, context: dict[str, Any]) -> Response
     known = translate(error)
     if known is None:
         return None
-    answer = Response(body(known), status=known.status, headers=headers(known))
+    answer = _marked(Response(body(known), status=known.status, headers=headers(known)), known)
     if known.status == 401:
         answer.headers["WWW-Authenticate"] = 'Bearer realm="chorus"'
     return answer
@@ -156,7 +164,7 @@ class ErrorPages:
 def page(request: HttpRequest, error: ChorusError) -> HttpResponse:
     """`error` as a whole page, or as the fragment that htmx shows in place."""
     template = "errors/fragment.html" if getattr(request, "htmx", False) else "errors/error.html"
-    return render(request, template, {"error": error}, status=error.status)
+    return _marked(render(request, template, {"error": error}, status=error.status), error)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -1,20 +1,24 @@
-"""One JSON object a line, with the request's id, so that a log can be searched by what a user quotes."""
+"""One JSON object a line, with the ids of request, team, synthesis and attempt, so that a log can be searched by what
+a user quotes."""
 
 from __future__ import annotations
 
 import json
 import logging
-from contextvars import ContextVar
+import re
 from datetime import UTC, datetime
 
-#: The `x-request-id` of the HTTP request that is being answered.
-request_id: ContextVar[str] = ContextVar("request_id", default="")
+from django.conf import settings
+
+from accounts import log_context
 
 _STANDARD = set(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
+#: PostgreSQL tells which row broke a constraint: all of it, with what the user wrote.
+_ROWS = re.compile(r"^\s*(?:DETAIL|CONTEXT): .*$", re.MULTILINE)
 
 
 class JsonFormatter(logging.Formatter):
-    """What was passed as `extra=` becomes fields of the line."""
+    """What was passed as `extra=` and what `log_context` holds become fields of the line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line of JSON."""
@@ -23,9 +27,8 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **log_context.current(),
         }
-        if identifier := request_id.get():
-            line["request_id"] = identifier
         line |= {
             key: value
             for key, value in vars(record).items()
@@ -33,5 +36,6 @@ class JsonFormatter(logging.Formatter):
             if key not in _STANDARD and key not in {"request", "server_time"}
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            trace = self.formatException(record.exc_info)
+            line["traceback"] = trace if settings.CHORUS_LOG_TEXT else _ROWS.sub("", trace)
         return json.dumps(line, ensure_ascii=False, default=str)

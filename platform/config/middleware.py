@@ -10,7 +10,7 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from config import logs
+from accounts import log_context
 
 _ACCEPTED = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
@@ -29,23 +29,17 @@ class RequestId:
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         if iscoroutinefunction(self):
             return self.answer_later(request)
-        token = logs.request_id.set(self._identify(request))
-        try:
+        with log_context.bind(request_id=self._identify(request)):
             response = self.get_response(request)
             response.headers["x-request-id"] = request.request_id  # type: ignore[attr-defined]
             return response
-        finally:
-            logs.request_id.reset(token)
 
     async def answer_later(self, request: HttpRequest) -> HttpResponse:
         """The same under ASGI."""
-        token = logs.request_id.set(self._identify(request))
-        try:
+        with log_context.bind(request_id=self._identify(request)):
             response = await self.get_response(request)  # type: ignore[misc]
             response.headers["x-request-id"] = request.request_id  # type: ignore[attr-defined]
             return response
-        finally:
-            logs.request_id.reset(token)
 
     @staticmethod
     def _identify(request: HttpRequest) -> str:

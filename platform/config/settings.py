@@ -16,6 +16,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent.parent
 SECRET_KEY = env.text("CHORUS_SECRET_KEY")
 API_KEY_PEPPERS = env.peppers("CHORUS_PEPPERS")
 
+CHORUS_VERSION = "0.1.0"
+
 # --- The service ------------------------------------------------------------------------------------------------
 CHORUS_ENGINE = env.text("CHORUS_ENGINE", "kokoro")
 CHORUS_BASE_URL = env.text("CHORUS_BASE_URL", "http://127.0.0.1:8000").rstrip("/")
@@ -30,6 +32,10 @@ CHORUS_WORKER_MAX_RSS_MB = env.integer("CHORUS_WORKER_MAX_RSS_MB", 0)
 CHORUS_MAX_UPLOAD_MB = env.integer("CHORUS_MAX_UPLOAD_MB", 50)
 #: Addresses and networks of our own proxies: only from them is `X-Forwarded-For` believed.
 CHORUS_TRUSTED_PROXIES = env.networks("CHORUS_TRUSTED_PROXIES")
+#: What Prometheus sends as `Authorization: Bearer …`; without one, addresses decide who may read `/metrics`: loopback
+#: and these networks.
+CHORUS_METRICS_TOKEN = env.text("CHORUS_METRICS_TOKEN", "")
+CHORUS_METRICS_NETWORKS = env.networks("CHORUS_METRICS_NETWORKS")
 #: Whether this process answers by ASGI (set by `config.asgi`), where a request may wait without a thread.
 CHORUS_ASGI = False
 
@@ -62,6 +68,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "config.middleware.RequestId",
+    "config.observe.Observe",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from config import health, reference
+from config import health, metrics, reference
 from synthesis.admin.raw_queue import rq_pages
 
 urlpatterns = [
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("admin/rq/", include((rq_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
     path("v1/schema", reference.SchemaView.as_view(), name="api_schema"),

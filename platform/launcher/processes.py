@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 from collections.abc import Mapping, Sequence
@@ -42,6 +43,7 @@ def environment(
         "CHORUS_STATIC_ROOT": str(folder.path / "static"),
         "CHORUS_STATIC_MANIFEST": "1",
         "CHORUS_INSTANCE": f"_{port}",
+        "PROMETHEUS_MULTIPROC_DIR": str(folder.run / "metrics"),
     }
     made = {
         name: value
@@ -89,6 +91,8 @@ class Processes:
     def __init__(
         self, folder: DataFolder, *, root: Path, venv: Path, environment: Mapping[str, str], workers: int
     ) -> None:
+        # The counters of the last run: a process of this one may have the number of one that is gone.
+        shutil.rmtree(folder.run / "metrics", ignore_errors=True)
         self.folder = folder
         self.root = root
         self.venv = venv

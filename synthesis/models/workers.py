@@ -43,6 +43,10 @@ class Worker(models.Model):
     last_seen = models.DateTimeField(_("last seen"))
     requests_done = models.PositiveBigIntegerField(_("requests done"), default=0)
     rss_bytes = models.PositiveBigIntegerField(_("memory"), default=0)
+    #: Of its GPU, by NVML; null where that cannot be told. Database nulls, so that workers of the version before can
+    #: still write their rows.
+    gpu_percent = models.PositiveSmallIntegerField(_("GPU load in percent"), null=True)
+    gpu_memory_bytes = models.PositiveBigIntegerField(_("GPU memory"), null=True)
     last_error = models.TextField(_("last error"), blank=True)
 
     objects = WorkerQuerySet.as_manager()

@@ -12,9 +12,9 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.services import idempotency
-from synthesis import doorbell, storage
+from synthesis import doorbell, storage, tally
 from synthesis.models import Output, Status, SynthesisRequest, Voice
-from synthesis.services import dispatch, workers
+from synthesis.services import dispatch, reconciliation, workers
 
 logger = logging.getLogger(__name__)
 
@@ -74,12 +74,20 @@ def delete_orphans() -> int:
     return count
 
 
+def note_the_round() -> int:
+    """For `/metrics`: an alert tells when the sweep no longer goes round."""
+    tally.note("sweep", timezone.now().timestamp())
+    return 0
+
+
 #: Each with the seconds between two runs.
 TASKS: tuple[tuple[Callable[[], int], int], ...] = (
     (return_expired_leases, settings.CHORUS_SWEEP_SECONDS),
     (ring_for_waiting, settings.CHORUS_SWEEP_SECONDS),
     (delete_expired_outputs, 60),
     (delete_orphans, 60),
+    (note_the_round, 5),
+    (reconciliation.check, 600),
     (idempotency.forget_old, 3600),
     (workers.forget_old, 3600),
 )
