@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
+from accounts import log_context
 from accounts.actors import Actor
 from accounts.errors import ChorusError, NotAllowed
 from accounts.models import Membership, User
@@ -49,6 +50,7 @@ def team_page(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
         if not request.user.is_authenticated:
             return to_sign_in(request)
         request.actor = current_actor(request)  # type: ignore[attr-defined]
+        log_context.note(team=str(request.actor.team.id))  # type: ignore[attr-defined]
         with timezone.override(zoneinfo.ZoneInfo(request.actor.team.time_zone)):  # type: ignore[attr-defined]
             return view(request, *args, **kwargs)  # type: ignore[arg-type]
 
