@@ -45,16 +45,9 @@ def test_a_folder_that_cannot_be_written():
 def test_a_folder_of_somebody_else(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
+    somebody_else = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"]
     done = subprocess.run(
-        [
-            "setpriv",
-            "--reuid=12345",
-            "--regid=12345",
-            "--clear-groups",
-            sys.executable,
-            support.ROOT / "chorus",
-        ]
-        + ["up", "--data", str(folder)],
+        [*somebody_else, sys.executable, support.ROOT / "chorus", "up", "--data", folder],
         env=support.clean_environment(HOME="/nonexistent"),
         capture_output=True,
         text=True,
