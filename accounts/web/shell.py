@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -34,19 +35,19 @@ LOW_QUOTA = 0.1
 class PageRequest(HttpRequest):
     """A request of a signed-in member, as `team_page` hands it to a view."""
 
-    user: User  # type: ignore[assignment]
+    user: User
     htmx: HtmxDetails
     actor: Actor
 
 
-View = Callable[Concatenate[PageRequest, P], HttpResponse]
+View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 
 
-def team_page(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+def team_page(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
     """A page for members of a team: signs others in first, sets `request.actor`, tells times in the team's zone."""
 
     @wraps(view)
-    def wrapped(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def wrapped(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return to_sign_in(request)
         request.actor = current_actor(request)  # type: ignore[attr-defined]
@@ -78,7 +79,7 @@ def current_actor(request: HttpRequest) -> Actor:
 
 
 def _memberships(request: HttpRequest) -> Any:
-    memberships = Membership.objects.filter(user_id=request.user.pk)
+    memberships = Membership.objects.filter(user_id=str(request.user.pk))
     return memberships.select_related("team__plan", "team__quota", "user", "quota").order_by("created_at")
 
 
