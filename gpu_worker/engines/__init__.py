@@ -10,6 +10,8 @@ from gpu_worker.engines.base import Engine, EngineUnavailable
 ENGINE_PATHS: dict[str, str] = {
     "kokoro": "gpu_worker.engines.kokoro:Kokoro",
     "hibari": "gpu_worker.engines.hibari:Hibari",
+    "cosyvoice3": "gpu_worker.engines.cosyvoice3:CosyVoice3",
+    "remote": "gpu_worker.engines.remote:Remote",
 }
 
 
