@@ -93,6 +93,7 @@ class Processes:
     ) -> None:
         # The counters of the last run: a process of this one may have the number of one that is gone.
         shutil.rmtree(folder.run / "metrics", ignore_errors=True)
+        private_folder(folder.run / "metrics")
         self.folder = folder
         self.root = root
         self.venv = venv

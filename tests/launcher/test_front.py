@@ -32,9 +32,8 @@ class Echo(BaseHTTPRequestHandler):
     def answer(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         received = len(self.rfile.read(length))
-        body = {"process": self.server.name, "headers": dict(self.headers), "received": received}
-        if self.path == "/slow":
-            body["padding"] = "x" * 5000
+        name = getattr(self.server, "name", "")
+        body = {"process": name, "headers": dict(self.headers), "received": received}
         text = json.dumps(body).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
