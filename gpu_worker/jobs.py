@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop
 from accounts import log_context
 from gpu_worker import resident
 from gpu_worker.engines.base import Audio, Engine, Failed, Finished, Samples, SegmentJob, VoiceSpec
-from synthesis import storage
+from synthesis import storage, streams
 from synthesis.audio import check, encode, join
 from synthesis.models import Segment, SynthesisRequest, Voice
 from synthesis.services import dispatch
@@ -213,7 +213,8 @@ def _voice_spec(request: SynthesisRequest) -> VoiceSpec:
 def _make_segment(
     request: SynthesisRequest, segment: Segment, engine: Engine, voice: VoiceSpec, lease: _Lease
 ) -> None:
-    """Speak one segment, check it, store it, and write it down."""
+    """Speak one segment, check it, store it, and write it down; who listens hears it while it is spoken."""
+    heard = streams.Publisher(request, segment.index)
     started = time.monotonic()
     rate = engine.capabilities.sample_rate
     resident.expect_progress(within=SILENCE_FIXED + SILENCE_PER_CHARACTER * len(segment.text))
@@ -231,8 +232,10 @@ def _make_segment(
                 # Each segment has a seed of its own, which follows from the request's.
                 seed=(request.seed + segment.index + attempt * 7919) % 2**31,
                 cancelled=lease.lost.is_set,
+                stream=request.streamed,
             ),
             lease,
+            heard,
         )
         problem = check.check(samples, rate, segment.text, request.language, request.speed)
         if problem is None:
@@ -240,7 +243,9 @@ def _make_segment(
         logger.warning(
             "A segment came out wrong", extra={"segment": segment.index, "problem": problem.code}
         )
-    else:
+        if heard.was_heard:
+            break
+    if problem is not None:
         raise _SegmentFailed(
             "segment_implausible",
             gettext_noop("The engine did not speak this text well. Reword it, or try another voice."),
@@ -259,15 +264,17 @@ def _make_segment(
     ):
         raise _Lost
     segment.audio_key = key
+    heard.end()
 
 
-def _synthesise(engine: Engine, job: SegmentJob, lease: _Lease) -> Samples:
+def _synthesise(engine: Engine, job: SegmentJob, lease: _Lease, heard: streams.Publisher) -> Samples:
     """(samples,) float32 of one segment."""
     pieces: list[Samples] = []
     for event in engine.synthesise([job]):
         match event:
             case Audio(samples=samples):
                 pieces.append(samples)
+                heard.write(samples)
             case Failed(code=code, message=message, retryable=retryable):
                 raise _SegmentFailed(code, message, retryable=retryable)
             case Finished():

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from asgiref.sync import SyncToAsync, sync_to_async
 from django.conf import settings
 from django.db import Error as DatabaseFailure
 from django.db import close_old_connections
@@ -169,6 +170,18 @@ def _read(request_ids: Iterable[UUID]) -> dict[UUID, State]:
     finally:
         # With a pool (CONN_MAX_AGE 0) this gives the connection back.
         close_old_connections()
+
+
+async def release_thread() -> None:
+    """Give back the thread that Django keeps for the request that is being answered, and its database connection.
+
+    asgiref makes another one when it is needed.
+    """
+    await sync_to_async(close_old_connections)()
+    context = SyncToAsync.thread_sensitive_context.get(None)
+    executor = SyncToAsync.context_to_thread_executor.pop(context, None) if context else None
+    if executor is not None:
+        executor.shutdown(wait=False)
 
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, _Hub] = WeakKeyDictionary()

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
+from contextvars import Context
 from dataclasses import dataclass
 from functools import update_wrapper
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import SyncToAsync, sync_to_async
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import close_old_connections
 from django.http import HttpRequest
@@ -25,7 +27,7 @@ from rest_framework.request import Request
 
 from accounts.api.base import ApiView
 from accounts.redis import client
-from synthesis import events, watching
+from synthesis import events, listening, watching
 from synthesis.models import SynthesisRequest
 from synthesis.models.requests import FINAL
 
@@ -50,6 +52,18 @@ class Hold:
     def answer(self) -> HttpResponseBase:
         """What `finish` returns, or its error, as the view's response."""
         return self.view.resume(self.finish)
+
+
+@dataclass(slots=True, kw_only=True)
+class Live(Hold):
+    """The same for an answer that begins while the request is spoken: `respond` gets what `listen` yields.
+
+    Until there is a first part nothing is sent, so that what goes wrong before that is a proper error by `finish`,
+    which is also how WSGI answers: with the whole.
+    """
+
+    listen: Callable[[watching.Watch], AsyncIterator[bytes]]
+    respond: Callable[[AsyncIterator[bytes]], HttpResponseBase]
 
 
 class HoldingView(ApiView):
@@ -96,9 +110,12 @@ def _hold_later(plain: Callable[..., Any]) -> Callable[..., Any]:
             answer = await asyncio.shield(begun)
             if not isinstance(answer, Hold):
                 return answer
-            await _release_thread()
-            async with watching.watch(answer.request_id) as seen:
-                await seen.until_final(answer.seconds)
+            await watching.release_thread()
+            if not isinstance(answer, Live):
+                async with watching.watch(answer.request_id) as seen:
+                    await seen.until_final(answer.seconds)
+            elif sound := await _begin(answer):
+                return await sync_to_async(answer.view.resume)(lambda: answer.respond(sound))
         except asyncio.CancelledError:
             # The caller hung up, perhaps while the request was being submitted.
             answer = await begun
@@ -110,16 +127,60 @@ def _hold_later(plain: Callable[..., Any]) -> Callable[..., Any]:
     return view
 
 
-async def _release_thread() -> None:
-    """Give back the thread that Django keeps for this request, and its database connection.
+async def _begin(live: Live) -> AsyncIterator[bytes] | None:
+    """What is heard, as soon as there is something; None when the request ended, or its time was over, before that."""
+    sound = _heard(live)
+    first = asyncio.ensure_future(anext(sound, b""))
+    try:
+        await asyncio.wait({first}, timeout=live.seconds)
+        if not first.done():
+            live.abandon = None
+    finally:
+        first.cancel()
+    with suppress(listening.Ended, asyncio.CancelledError):
+        return _chained(await first, sound)
+    return None
 
-    asgiref makes another one when it is needed.
-    """
-    await sync_to_async(close_old_connections)()
-    context = SyncToAsync.thread_sensitive_context.get(None)
-    executor = SyncToAsync.context_to_thread_executor.pop(context, None) if context else None
-    if executor is not None:
-        executor.shutdown(wait=False)  # type: ignore[attr-defined]
+
+async def _heard(live: Live) -> AsyncGenerator[bytes, None]:
+    complete = False
+    try:
+        async with watching.watch(live.request_id) as seen:
+            async for data in live.listen(seen):
+                yield data
+        complete = True
+    finally:
+        if not complete and live.abandon is not None:
+            _in_background(live.abandon)
+
+
+async def _chained(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    # Only now: middleware used the thread once more after the view.
+    await watching.release_thread()
+    try:
+        yield first
+        async for data in rest:
+            yield data
+    finally:
+        await rest.aclose()
+
+
+_background: set[asyncio.Task[object]] = set()
+
+
+def _in_background(work: Callable[[], object]) -> None:
+    """Do `work` in a thread, though the task that asks for it is being cancelled."""
+
+    def run() -> None:
+        close_old_connections()
+        try:
+            work()
+        finally:
+            close_old_connections()
+
+    task = asyncio.create_task(asyncio.to_thread(run), context=Context())
+    _background.add(task)
+    task.add_done_callback(_background.discard)
 
 
 def _wait(request_id: UUID, seconds: float) -> bool:

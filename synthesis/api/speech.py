@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from django.conf import settings
-from django.http import StreamingHttpResponse
-from django.http.response import HttpResponseBase
-from django.utils.http import content_disposition_header
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts import permissions
 from accounts.api.base import parse_id
 from accounts.api.fields import InputSerializer, Number, Text, Whole
 from accounts.api.schema import BODY, IDEMPOTENCY_KEY, errors
-from accounts.errors import ChorusError, InvalidInput
+from accounts.errors import InvalidInput
 from accounts.services import idempotency
-from synthesis import storage
+from synthesis.api import sound
 from synthesis.api.catalogue import check_model, names
 from synthesis.api.fields import VoiceField
 from synthesis.api.held import Hold, HoldingView
-from synthesis.models import Format, Status, SynthesisRequest
-from synthesis.services import dispatch, requests, submission
-
-#: Seconds that a caller is kept waiting: OpenAI's clients give up after 10 minutes by themselves.
-WAIT_SECONDS = 900
-
-#: What a failure means to the caller. Ours (500) unless it lies in what was asked for.
-_FAILURES = {"segment_implausible": 422, "voice_deleted": 400, "storage_unavailable": 503}
-
-
-class SpeechFailed(ChorusError):
-    """The request ended without sound. It was tried several times: trying again at once will not help."""
-
-    status = 500
-    code = "engine_error"
-    should_retry = False
-    message = gettext_lazy("The speech engine failed. Your characters were given back; try again.")
+from synthesis.models import Format
+from synthesis.services import requests, submission
 
 
 class SpeechSerializer(InputSerializer):
@@ -58,6 +37,12 @@ class SpeechSerializer(InputSerializer):
     response_format = Text(default=Format.MP3, help_text=f"One of {', '.join(Format.values)}.")
     speed = Number(default=1.0, min_value=0.25, max_value=4.0, help_text="Most engines take 0.5 to 2.")
     language = Text(default="", allow_blank=True, help_text="By default as the text is written.")
+    stream_format = serializers.ChoiceField(
+        sound.STREAM_FORMATS,
+        default="",
+        help_text="`audio` sends the sound while it is spoken, `sse` as events: `speech.audio.delta` with base64 "
+        "`audio`, and `speech.audio.done`. Without it the answer is the finished file, whose header knows its length.",
+    )
     seed = Whole(default=None)
 
     def get_fields(self) -> dict[str, Any]:
@@ -77,7 +62,11 @@ class SpeechView(HoldingView):
         tags=["OpenAI"],
         request=SpeechSerializer,
         parameters=[IDEMPOTENCY_KEY],
-        responses={(200, "audio/*"): OpenApiTypes.BINARY, **errors(*BODY, 409, 422, 429, 500, 504)},
+        responses={
+            (200, "audio/*"): OpenApiTypes.BINARY,
+            (200, "text/event-stream"): OpenApiTypes.STR,
+            **errors(*BODY, 409, 410, 422, 429, 500, 504),
+        },
     )
     def post(self, request: Request) -> Hold:
         """Hanging up cancels the request; nothing is charged then."""
@@ -98,7 +87,8 @@ class SpeechView(HoldingView):
                     seed=values["seed"],
                     param="input",
                 )
-            return 200, {"id": str(submission.submit(actor=self.actor, planned=planned).id)}
+            row = submission.submit(actor=self.actor, planned=planned, streamed=bool(values["stream_format"]))
+            return 200, {"id": str(row.id)}
 
         _status, saved, replayed = idempotency.once(
             actor=self.actor,
@@ -106,15 +96,9 @@ class SpeechView(HoldingView):
             payload={"route": "speech", **request.data},
             work=work,
         )
-        identifier = parse_id(saved["id"])
-        return Hold(
-            self,
-            identifier,
-            WAIT_SECONDS,
-            finish=lambda: spoken(requests.find(self.actor, identifier)),
-            # Who repeats a request waits for another caller's as well as for their own.
-            abandon=None if replayed else lambda: dispatch.cancel(identifier),
-        )
+        row = requests.submitted(self.actor, parse_id(saved["id"]))
+        # Who repeats a request waits for another caller's as well as for their own.
+        return sound.hold(self, row, stream_format=values["stream_format"], cancels=not replayed)
 
 
 @contextmanager
@@ -126,67 +110,3 @@ def _openai_names() -> Iterator[None]:
     except InvalidInput as error:
         error.param = theirs.get(error.param or "", error.param)
         raise
-
-
-def spoken(row: SynthesisRequest) -> HttpResponseBase:
-    """The sound of a request that has ended well; SpeechFailed otherwise."""
-    output = getattr(row, "output", None)
-    if row.status != Status.SUCCEEDED or output is None:
-        raise _failure(row)
-    return StreamingHttpResponse(
-        pieces(output.key, output.bytes),
-        content_type=output.content_type,
-        headers={
-            "Content-Length": str(output.bytes),
-            "Content-Disposition": content_disposition_header(True, f"speech.{row.format}") or "attachment",
-            "x-synthesis-id": str(row.id),
-        },
-    )
-
-
-def pieces(key: str, size: int) -> storage.Stream | _LaterStream:
-    """A stored object, of the kind that this process streams; StorageUnavailable is raised before the first piece."""
-    source = storage.open_range(key, 0, size - 1)
-    return _LaterStream(source) if settings.CHORUS_ASGI else source
-
-
-class _LaterStream:
-    """A stream that is read in threads which belong to nobody, so that a slow caller holds none."""
-
-    def __init__(self, source: storage.Stream) -> None:
-        self._source = source
-        self.close = source.close
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while piece := await asyncio.to_thread(next, self._source, b""):
-            yield piece
-
-
-def _failure(row: SynthesisRequest) -> SpeechFailed:
-    about: dict[str, Any] = {"synthesis_id": str(row.id)}
-    if not row.is_final:
-        error = SpeechFailed(
-            _("It is not done after %(minutes)d minutes. It goes on: fetch it as GET /v1/syntheses/%(id)s.")
-            % {"minutes": WAIT_SECONDS // 60, "id": row.id},
-            code="timeout",
-            **about,
-        )
-        error.status = 504
-        return error
-    match row.status:
-        case Status.CANCELED:
-            error = SpeechFailed(
-                _("The request was canceled. Nothing was charged."), code="canceled", **about
-            )
-            error.status = 409
-        case Status.SUCCEEDED:
-            error = SpeechFailed(
-                _("The recording was deleted when its time was over."), code="output_expired", **about
-            )
-            error.status = 410
-        case _:
-            error = SpeechFailed(
-                _(row.error_message) if row.error_message else None, code=row.error_code or None, **about
-            )
-            error.status = _FAILURES.get(row.error_code, 500)
-    return error

@@ -115,12 +115,15 @@ class SynthesesView(HoldingView):
         if wait is None:
             return _created(body, status, replayed)
 
+        identifier = parse_id(body["id"])
+
         def finish() -> Response:
-            answer = _created(_shown(self, body["id"]), status, replayed)
+            shown = _shown(self, requests.submitted(self.actor, identifier))
+            answer = _created(shown, status, replayed)
             answer.headers["Preference-Applied"] = f"wait={wait}"
             return answer
 
-        return Hold(self, parse_id(body["id"]), wait, finish)
+        return Hold(self, identifier, wait, finish)
 
 
 def _created(body: dict[str, Any], status: int, replayed: bool) -> Response:
@@ -130,9 +133,8 @@ def _created(body: dict[str, Any], status: int, replayed: bool) -> Response:
     return answer
 
 
-def _shown(view: ApiView, synthesis_id: str) -> dict[str, Any]:
+def _shown(view: ApiView, row: SynthesisRequest) -> dict[str, Any]:
     """The request as it is now, with its place in the queue."""
-    row = requests.find(view.actor, parse_id(synthesis_id, RequestNotFound))
     outlook = None if row.is_final else queue.outlook(row)
     return objects.synthesis(row, view.request, outlook=outlook)
 
@@ -161,7 +163,8 @@ class SynthesisView(ApiView):
     )
     def get(self, request: Request, synthesis_id: str) -> Response:
         """With its place in the queue and the seconds until it is done."""
-        return Response(_shown(self, synthesis_id))
+        row = requests.find(self.actor, parse_id(synthesis_id, RequestNotFound))
+        return Response(_shown(self, row))
 
     @extend_schema(
         summary="Delete a synthesis request", tags=["Syntheses"], responses={204: None, **errors(404)}

@@ -59,6 +59,8 @@ class SynthesisRequest(models.Model):
     format = models.CharField(_("format"), max_length=8, choices=Format.choices, default=Format.MP3)
     speed = models.FloatField(_("speed"), default=1.0)
     seed = models.PositiveIntegerField(_("seed"))
+    #: Somebody listens while it is spoken: the worker hands out each piece of sound as it comes (`synthesis.streams`).
+    streamed = models.BooleanField(default=False)
 
     status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.QUEUED)
     priority = models.SmallIntegerField(_("priority"), default=0)

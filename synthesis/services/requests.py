@@ -23,6 +23,10 @@ logger = logging.getLogger(__name__)
 def visible(actor: Actor) -> QuerySet[SynthesisRequest]:
     """The team's requests, the newest first, with voice and output."""
     actor.require(permissions.SYNTHESES_READ)
+    return _of_team(actor)
+
+
+def _of_team(actor: Actor) -> QuerySet[SynthesisRequest]:
     requests = SynthesisRequest.objects.filter(team=actor.team, deleted_at=None)
     return requests.select_related("voice", "voice_version", "output").order_by("-id")
 
@@ -35,11 +39,19 @@ def find(actor: Actor, request_id: UUID) -> SynthesisRequest:
     return found
 
 
+def submitted(actor: Actor, request_id: UUID) -> SynthesisRequest:
+    """The same for who may submit but not read: what they do with a request whose id they know. RequestNotFound."""
+    found = _of_team(actor).filter(id=request_id).first()
+    if found is None:
+        raise RequestNotFound
+    return found
+
+
 def cancel(*, actor: Actor, request_id: UUID) -> SynthesisRequest:
     """End a request that has not ended, without charge; one that has ended stays as it is."""
     actor.require(permissions.SYNTHESES_WRITE)
     with transaction.atomic():
-        found = find(actor, request_id)
+        found = submitted(actor, request_id)
         if dispatch.cancel(found.id):
             audit.record("synthesis.canceled", actor=actor, target=found)
             found.refresh_from_db()
@@ -52,7 +64,7 @@ def delete(*, actor: Actor, request_id: UUID) -> None:
     """
     actor.require(permissions.SYNTHESES_WRITE)
     with transaction.atomic():
-        found = find(actor, request_id)
+        found = submitted(actor, request_id)
         dispatch.cancel(found.id)
         SynthesisRequest.objects.filter(id=found.id).update(
             deleted_at=timezone.now(), text="", title="", instruction="", objects_deleted=False

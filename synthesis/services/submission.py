@@ -124,10 +124,13 @@ def plan(
     )
 
 
-def submit(*, actor: Actor, planned: Plan, priority: int = 0) -> SynthesisRequest:
+def submit(
+    *, actor: Actor, planned: Plan, priority: int = 0, streamed: bool = False
+) -> SynthesisRequest:
     """Reserve the characters and queue the request; a worker is rung when the transaction is committed.
 
-    Raises LimitReached: `quota_exceeded`, or `concurrent_limit_exceeded` when the team's queue is full.
+    `streamed` has the worker hand out the sound while it speaks (`synthesis.listening`). Raises LimitReached:
+    `quota_exceeded`, or `concurrent_limit_exceeded` when the team's queue is full.
     """
     with transaction.atomic():
         request = SynthesisRequest(
@@ -147,6 +150,7 @@ def submit(*, actor: Actor, planned: Plan, priority: int = 0) -> SynthesisReques
             format=planned.format,
             speed=planned.speed,
             seed=planned.seed,
+            streamed=streamed,
             priority=priority,
             segments_total=len(planned.segments),
         )

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from accounts.models import LedgerEntry, Role, TeamQuota, UsageCounter
 from accounts.redis import client as redis_client
-from synthesis.api import speech
+from synthesis.api import sound, speech
 from synthesis.models import Output, SynthesisRequest, Voice
 from synthesis.services import dispatch
 from tests import factories
@@ -182,7 +182,7 @@ def test_a_recording_whose_time_is_over(client, alice, ended):
 
 
 def test_one_that_takes_too_long_goes_on(client, alice, monkeypatch):
-    monkeypatch.setattr(speech, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(sound, "WAIT_SECONDS", 0.1)
     response = _post(client, alice)
     row = SynthesisRequest.objects.get()
     assert _error(response)[:2] == (504, "timeout")

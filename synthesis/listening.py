@@ -1,0 +1,213 @@
+"""Hear a request while it is spoken, in the event loop of the streams process.
+
+The sound comes in order, complete and once: from the worker's Redis stream where that has it, and from the stored
+segments where it has not (Redis lost it, the listener was slow, or another worker began again).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+import soundfile
+from django.conf import settings
+from django.db import close_old_connections
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from synthesis import storage, streams, watching
+from synthesis.audio.encode import Encoder, Format
+from synthesis.audio.join import Joiner, Samples
+from synthesis.models import Segment, Status
+
+#: A quiet stream is looked at again, and the stored segments as well, after so many seconds.
+_QUIET_SECONDS = 0.5
+#: Entries that are taken from Redis at once: 16 s of sound.
+_BATCH = 32
+_NOTHING = np.zeros(0, np.float32)
+
+
+class Ended(Exception):
+    """The request has ended without (the rest of) its sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The next samples, (n,) float32; `pause` in seconds when they end a segment."""
+
+    samples: Samples
+    pause: float | None = None
+
+
+class _Line:
+    """Joins and encodes pieces in threads. A thread may still be at work when the listener has gone."""
+
+    def __init__(self, encoder: Encoder, rate: int) -> None:
+        self._encoder = encoder
+        self._joiner = Joiner(rate)
+        self._lock = threading.Lock()
+        self.samples = 0
+
+    async def feed(self, piece: Piece) -> bytes:
+        return await asyncio.to_thread(self._feed, piece)
+
+    def _feed(self, piece: Piece) -> bytes:
+        with self._lock:
+            data = self._write(self._joiner.write(piece.samples))
+            return data if piece.pause is None else data + self._write(self._joiner.end_segment(piece.pause))
+
+    def _write(self, samples: Samples) -> bytes:
+        self.samples += len(samples)
+        return self._encoder.write(samples) if len(samples) else b""
+
+    async def end(self) -> bytes:
+        return await asyncio.to_thread(self._end)
+
+    def _end(self) -> bytes:
+        with self._lock:
+            return self._write(self._joiner.close()) + self._encoder.close()
+
+    def abandon(self) -> None:
+        """Free the codec."""
+        with self._lock:
+            self._encoder.close()
+
+
+@dataclass(slots=True)
+class Sound:
+    """One listener's sound of a request, in the format and at the rate (the engine's, in Hz) that are given.
+
+    `seconds` grows while it is heard.
+    """
+
+    format: Format
+    rate: int
+    title: str = ""
+    artist: str = ""
+    seconds: float = 0.0
+
+    async def of(self, watch: watching.Watch) -> AsyncIterator[bytes]:
+        """A file of unknown length, each part as soon as it can be sent. Raises Ended when the request fails or is
+        canceled on the way.
+        """
+        encoder = Encoder(self.format, self.rate, title=self.title, artist=self.artist, comment="Chorus")
+        line = _Line(encoder, self.rate)
+        try:
+            async for piece in pieces(watch):
+                data = await line.feed(piece)
+                self.seconds = line.samples / self.rate
+                if data:
+                    yield data
+            if data := await line.end():
+                yield data
+            self.seconds = line.samples / self.rate
+        finally:
+            line.abandon()
+
+
+async def pieces(watch: watching.Watch) -> AsyncIterator[Piece]:
+    """The sound of all segments of a watched request. Raises Ended."""
+    segments = await asyncio.to_thread(_segments, watch.request_id)
+    async with _Stream(watch.request_id) as stream:
+        for index, segment in enumerate(segments):
+            sent = 0
+            while True:
+                entry = await stream.next_of(segment.index, wait=not _is_stored(watch, index))
+                if entry is not None and entry.offset <= sent:
+                    if entry.samples is None:
+                        yield Piece(_NOTHING, segment.pause)
+                        break
+                    new = entry.samples[sent - entry.offset :]
+                    sent += len(new)
+                    yield Piece(new)
+                    continue
+                # What is missing is stored as soon as the segment is complete.
+                if _is_stored(watch, index):
+                    whole = await asyncio.to_thread(_load, segment.id)
+                    if whole is not None:
+                        yield Piece(whole[sent:], segment.pause)
+                        break
+                if watch.state is not None and watch.state.is_final:
+                    raise Ended
+                if stream.is_ahead:
+                    await watch.change(_QUIET_SECONDS)
+
+
+def _is_stored(watch: watching.Watch, index: int) -> bool:
+    """Whether the segment may be in storage: they are stored in order."""
+    state = watch.state
+    return state is not None and (state.segments_done > index or state.status == Status.SUCCEEDED)
+
+
+class _Stream:
+    """The entries of a request's Redis stream, one after the other; none while Redis is away."""
+
+    def __init__(self, request_id: UUID) -> None:
+        self._key = streams.key(request_id)
+        self._position = "0"
+        self._entries: deque[streams.Entry] = deque()
+        self._redis = Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1)
+
+    async def __aenter__(self) -> _Stream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._redis.aclose()
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether entries wait that are of later segments."""
+        return bool(self._entries)
+
+    async def next_of(self, segment: int, *, wait: bool) -> streams.Entry | None:
+        """The next entry of `segment`; None when there is none yet, or when later ones have begun."""
+        while True:
+            while self._entries and self._entries[0].segment < segment:
+                self._entries.popleft()
+            if self._entries:
+                return self._entries.popleft() if self._entries[0].segment == segment else None
+            if not await self._read(wait):
+                return None
+
+    async def _read(self, wait: bool) -> bool:
+        try:
+            answer = await self._redis.xread(
+                {self._key: self._position},
+                count=_BATCH,
+                block=int(_QUIET_SECONDS * 1000) if wait else None,
+            )
+        except (RedisError, OSError):
+            await asyncio.sleep(_QUIET_SECONDS)
+            return False
+        for _key, entries in answer:
+            for identifier, fields in entries:
+                self._position = identifier
+                self._entries.append(streams.parse(fields))
+        return bool(answer)
+
+
+def _segments(request_id: UUID) -> list[Segment]:
+    close_old_connections()
+    try:
+        return list(Segment.objects.filter(request=request_id).defer("text"))
+    finally:
+        close_old_connections()
+
+
+def _load(segment_id: UUID) -> Samples | None:
+    """A stored segment's samples, (n,) float32; None when it is not stored yet."""
+    close_old_connections()
+    try:
+        key = Segment.objects.values_list("audio_key", flat=True).get(id=segment_id)
+        if not key:
+            return None
+        samples, _rate = soundfile.read(io.BytesIO(storage.get(key)), dtype="float32")
+        return np.asarray(samples, np.float32)
+    finally:
+        close_old_connections()
