@@ -6,7 +6,7 @@ enhance("[data-drop]", (drop) => {
   const name = drop.querySelector("[data-drop-name]");
   for (const type of ["dragenter", "dragover"]) drop.addEventListener(type, () => drop.classList.add("is-over"));
   for (const type of ["dragleave", "drop"]) drop.addEventListener(type, () => drop.classList.remove("is-over"));
-  input.addEventListener("change", () => {
+  const show = () => {
     const file = input.files?.[0];
     if (!file) return;
     const megabytes = (file.size / 1024 / 1024).toFixed(1);
@@ -18,7 +18,10 @@ enhance("[data-drop]", (drop) => {
       URL.revokeObjectURL(audio.src);
     });
     audio.src = URL.createObjectURL(file);
-  });
+  };
+  input.addEventListener("change", show);
+  // Chosen before this script ran, or kept by the browser across a reload.
+  show();
 });
 
 enhance("form[data-upload]", (form) => {
