@@ -11,10 +11,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import team_names
+from accounts.admin.cells import moment, team_names
 from accounts.models import AuditEntry
 from accounts.panel.modeladmin import PanelAdmin
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 
 
 @admin.register(AuditEntry)
@@ -22,7 +22,14 @@ class AuditEntryAdmin(PanelAdmin):
     """Who did what. Read-only, as the table is."""
 
     intro = gettext_lazy("Who did what, and when. Nothing here can be changed or deleted.")
-    list_display = ["created_at", "actor_name", "action", "target", "team", "details"]
+    list_display = [
+        moment("created_at", gettext_lazy("when")),
+        "actor_name",
+        "action",
+        "target",
+        "team",
+        "details",
+    ]
     search_fields = ["actor_name", "action"]
     search_help_text = gettext_lazy("E-mail address, action, team or id")
     id_columns = ["id", "team_id", "actor_id", "api_key_id"]
@@ -31,6 +38,12 @@ class AuditEntryAdmin(PanelAdmin):
     sortable_by = ()
     date_hierarchy = None
     facts = ["created_at", "actor_name", "action", "target", "team", "api_key_id", "all_details"]
+
+    def prepare(self, rows: list[Any]) -> None:
+        """Names of teams, once for the page."""
+        names = team_names(one.team_id for one in rows)
+        for one in rows:
+            one.team_name = names.get(one.team_id, "")
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Also by the id of what it was done to."""
@@ -46,11 +59,13 @@ class AuditEntryAdmin(PanelAdmin):
         return f"{entry.target_type} {entry.target_id}".strip() or "—"
 
     @admin.display(description=gettext_lazy("team"))
-    def team(self, entry: AuditEntry) -> str:
+    def team(self, entry: Any) -> str:
         """Its name while it exists."""
         if entry.team_id is None:
             return "—"
-        return team_names([entry.team_id]).get(entry.team_id, str(entry.team_id))
+        if not hasattr(entry, "team_name"):
+            self.prepare([entry])
+        return entry.team_name or str(entry.team_id)
 
     @admin.display(description=gettext_lazy("details"))
     def details(self, entry: AuditEntry) -> str:
@@ -64,12 +79,12 @@ class AuditEntryAdmin(PanelAdmin):
         return format_html('<pre class="code">{}</pre>', json.dumps(entry.data, ensure_ascii=False, indent=2))
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "system",
         "admin:accounts_auditentry_changelist",
         gettext_lazy("Audit log"),
-        "history",
+        "shield",
         "accounts.view_auditentry",
         10,
     )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from accounts.effects import Text
 from accounts.models import Team, User
+from accounts.panel.modeladmin import short_time
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,17 @@ def link(obj: Any, text: str = "") -> Link:
 def anchor(obj: Any, text: str = "") -> SafeString:
     """The same as HTML, for lists and facts."""
     return format_html('<a href="{}">{}</a>', object_url(obj), text or str(obj))
+
+
+def moment(field: str, label: Text) -> Callable[[Any], str]:
+    """A column with a point in time, sortable by it."""
+
+    @admin.display(ordering=field)
+    def shown(obj: Any) -> str:
+        return short_time(getattr(obj, field))
+
+    shown.short_description = label  # type: ignore[attr-defined]
+    return shown
 
 
 def badge(word: Any, kind: str = "") -> SafeString:

@@ -11,13 +11,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import anchor, badge, number
+from accounts.admin.cells import anchor, badge, moment, number
 from accounts.effects import Effect, Text
 from accounts.models import Grant, LedgerEntry, QuotaChange
 from accounts.operators import Operator
-from accounts.panel.modeladmin import PanelAdmin, Table
+from accounts.panel.modeladmin import PanelAdmin, Table, is_set
 from accounts.panel.operations import Operation, OperationForm, ReasonForm
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 from accounts.services import grants, quotas
 
 
@@ -43,9 +43,18 @@ class QuotaChangeAdmin(PanelAdmin):
     """Each change of limits, with what was there before."""
 
     intro = gettext_lazy("Who changed which limits, when, and from what. Each can be undone.")
-    list_display = ["subject", "what", "state", "created_by", "created_at", "reason"]
-    list_filter = ["applied_at"]
-    list_select_related = ["plan", "team", "membership__team", "membership__user", "created_by"]
+    list_display = [
+        "subject",
+        "what",
+        "state",
+        "created_by",
+        moment("created_at", gettext_lazy("made")),
+        "reason",
+    ]
+    list_filter = [
+        is_set("applied_at", gettext_lazy("state"), gettext_lazy("in force"), gettext_lazy("not in force"))
+    ]
+    list_select_related = ["plan", "team", "membership__team", "membership__user", "created_by", "undone_by"]
     ordering = ["-created_at"]
     search_fields = ["team__name", "plan__name", "membership__user__email", "reason"]
     id_columns = ["id", "batch", "team_id", "plan_id", "membership_id"]
@@ -68,7 +77,7 @@ class QuotaChangeAdmin(PanelAdmin):
             _undo,
             form=OperationForm,
             preview=_undo_preview,
-            applies=lambda change: change.applied_at is not None,
+            applies=lambda change: change.applied_at is not None and not change.is_undone,
             bulk=True,
             icon="again",
         ),
@@ -87,7 +96,7 @@ class QuotaChangeAdmin(PanelAdmin):
     @admin.display(description=gettext_lazy("for"))
     def subject(self, change: QuotaChange) -> SafeString:
         """The plan, team or member."""
-        return anchor(change.plan or change.team or change.membership.team, str(change))
+        return anchor(quotas.target_of(change), str(change))
 
     @admin.display(description=gettext_lazy("what"))
     def what(self, change: QuotaChange) -> str:
@@ -105,7 +114,7 @@ class QuotaChangeAdmin(PanelAdmin):
             return badge(_("planned"), "warn")
         if change.withdrawn_at:
             return badge(_("withdrawn"))
-        if QuotaChange.objects.filter(undoes=change).exists():
+        if change.is_undone:
             return badge(_("undone"))
         return badge(_("in force"), "good")
 
@@ -128,8 +137,17 @@ class GrantAdmin(PanelAdmin):
     """Characters once, on top of a limit."""
 
     intro = gettext_lazy("Characters given once, on top of a monthly limit. Give one on the page of a team.")
-    list_display = ["amount", "for_whom", "left", "expires_at", "state", "reason", "created_by", "created_at"]
-    list_filter = ["ended_at"]
+    list_display = [
+        "amount",
+        "for_whom",
+        "left",
+        moment("expires_at", gettext_lazy("expires")),
+        "state",
+        "reason",
+        "created_by",
+        moment("created_at", gettext_lazy("made")),
+    ]
+    list_filter = [is_set("ended_at", gettext_lazy("state"), gettext_lazy("ended"), gettext_lazy("active"))]
     list_select_related = ["team__plan", "team__quota", "user", "created_by"]
     ordering = ["-created_at"]
     search_fields = ["team__name", "user__email", "reason"]
@@ -227,17 +245,17 @@ class AdjustForm(OperationForm):
         self.fields["reason"].label = _("Reason")
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "customers",
         "admin:accounts_quotachange_changelist",
         gettext_lazy("Changes of limits"),
-        "history",
+        "edit",
         "accounts.view_quotachange",
         40,
     )
 )
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "customers",
         "admin:accounts_grant_changelist",

@@ -10,13 +10,13 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import anchor, badge
+from accounts.admin.cells import anchor, badge, moment
 from accounts.effects import Text
 from accounts.models import ApiKey
 from accounts.operators import Operator
-from accounts.panel.modeladmin import PanelAdmin
+from accounts.panel.modeladmin import PanelAdmin, is_set
 from accounts.panel.operations import Operation
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 from accounts.services import people
 
 
@@ -31,8 +31,19 @@ class ApiKeyAdmin(PanelAdmin):
     """Who calls the API, with what rights."""
 
     intro = gettext_lazy("The secret of a key is stored nowhere: it can be revoked here and not read.")
-    list_display = ["name", "hint", "of_team", "of_user", "state", "last_used_at", "expires_at", "created_at"]
-    list_filter = [("revoked_at", admin.EmptyFieldListFilter)]
+    list_display = [
+        "name",
+        "hint",
+        "of_team",
+        "of_user",
+        "state",
+        moment("last_used_at", gettext_lazy("last used")),
+        moment("expires_at", gettext_lazy("expires")),
+        moment("created_at", gettext_lazy("made")),
+    ]
+    list_filter = [
+        is_set("revoked_at", gettext_lazy("state"), gettext_lazy("revoked"), gettext_lazy("in use"))
+    ]
     list_select_related = ["team", "user"]
     search_fields = ["name", "prefix", "team__name", "user__email"]
     id_columns = ["id", "team_id", "user_id"]
@@ -98,7 +109,7 @@ class ApiKeyAdmin(PanelAdmin):
         return ", ".join(key.allowed_ips) or _("any")
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "customers",
         "admin:accounts_apikey_changelist",

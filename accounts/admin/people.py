@@ -7,18 +7,19 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import badge, link
+from accounts.admin.cells import badge, link, moment
 from accounts.effects import Effect, Text
 from accounts.models import ApiKey, AuditEntry, Invitation, Membership, User
 from accounts.operators import Operator
-from accounts.panel.modeladmin import PanelAdmin, Table
+from accounts.panel.modeladmin import PanelAdmin, Table, is_set
 from accounts.panel.operations import Operation, OperationForm
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 from accounts.services import people, staff, suspension, two_factor
 
 
@@ -88,7 +89,14 @@ def _set_access(by: Operator, objects: Sequence[User], values: dict[str, Any]) -
 class UserAdmin(PanelAdmin):
     """Everybody with an account."""
 
-    list_display = ["email", "name", "state", "access", "last_login", "date_joined"]
+    list_display = [
+        "email",
+        "name",
+        "state",
+        "access",
+        moment("last_login", gettext_lazy("last here")),
+        moment("date_joined", gettext_lazy("joined")),
+    ]
     list_filter = ["is_active", "is_staff"]
     search_fields = ["email", "name", "memberships__team__name"]
     ordering = ["email"]
@@ -150,6 +158,10 @@ class UserAdmin(PanelAdmin):
         ),
     ]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """With the roles."""
+        return super().get_queryset(request).prefetch_related("groups")
+
     def badges(self, obj: User) -> list[tuple[Text, str]]:
         """Whether they may sign in."""
         return [(_("active"), "good")] if obj.is_active else [(_("suspended"), "bad")]
@@ -173,7 +185,7 @@ class UserAdmin(PanelAdmin):
 
     def tables(self, request: HttpRequest, obj: User) -> list[Table]:
         """Teams, keys, log."""
-        can = request.user.has_perm  # type: ignore[union-attr]
+        can = request.user.has_perm
         tables = []
         if can("accounts.view_membership"):
             members = Membership.objects.filter(user=obj).select_related("team", "user")
@@ -197,15 +209,25 @@ class UserAdmin(PanelAdmin):
 class InvitationAdmin(PanelAdmin):
     """Who is asked to join, never the link."""
 
-    list_display = ["email", "team", "role", "invited_by", "created_at", "expires_at", "accepted_at"]
-    list_filter = [("accepted_at", admin.EmptyFieldListFilter)]
+    list_display = [
+        "email",
+        "team",
+        "role",
+        "invited_by",
+        moment("created_at", gettext_lazy("made")),
+        moment("expires_at", gettext_lazy("expires")),
+        moment("accepted_at", gettext_lazy("accepted")),
+    ]
+    list_filter = [
+        is_set("accepted_at", gettext_lazy("state"), gettext_lazy("accepted"), gettext_lazy("open"))
+    ]
     list_select_related = ["team", "invited_by"]
     search_fields = ["email", "team__name"]
     ordering = ["-created_at"]
     facts = ["email", "team", "role", "invited_by", "created_at", "expires_at", "accepted_at"]
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "customers",
         "admin:accounts_user_changelist",
@@ -215,7 +237,7 @@ admin.site.add_entry(  # type: ignore[attr-defined]
         20,
     )
 )
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "customers",
         "admin:accounts_invitation_changelist",

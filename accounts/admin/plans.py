@@ -18,7 +18,7 @@ from accounts.models import Plan, QuotaChange, Team
 from accounts.operators import Operator
 from accounts.panel.modeladmin import PanelAdmin, Table
 from accounts.panel.operations import Operation, OperationForm
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 from accounts.services import quotas
 
 
@@ -208,7 +208,7 @@ def changes_table(changes: QuerySet[QuotaChange]) -> Table:
     )
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "customers", "admin:accounts_plan_changelist", gettext_lazy("Plans"), "card", "accounts.view_plan", 30
     )

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import extensions
-from accounts.admin.cells import anchor, badge, link, number
+from accounts.admin.cells import anchor, badge, link, moment, number
 from accounts.admin.changes import AdjustForm, GrantForm
 from accounts.admin.limit_forms import (
     LimitsForm,
@@ -30,9 +30,9 @@ from accounts.admin.plans import changes_table
 from accounts.effects import Text
 from accounts.models import ApiKey, AuditEntry, Grant, Membership, Plan, QuotaChange, Team, UsageCounter
 from accounts.operators import Operator
-from accounts.panel.modeladmin import PanelAdmin, Table
+from accounts.panel.modeladmin import PanelAdmin, Table, is_set
 from accounts.panel.operations import Operation, OperationForm, ReasonForm
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 from accounts.services import grants, limits, people, quotas, suspension
 
 
@@ -126,8 +126,19 @@ def _change(by: Operator, objects: Sequence[Team], values: dict[str, Any]) -> Te
 class TeamAdmin(PanelAdmin):
     """The tenants."""
 
-    list_display = ["name", "plan", "state", "used", "allowed", "people", "created_at"]
-    list_filter = ["plan", ("suspended_at", admin.EmptyFieldListFilter)]
+    list_display = [
+        "name",
+        "plan",
+        "state",
+        "used",
+        "allowed",
+        "people",
+        moment("created_at", gettext_lazy("made")),
+    ]
+    list_filter = [
+        "plan",
+        is_set("suspended_at", gettext_lazy("state"), gettext_lazy("suspended"), gettext_lazy("active")),
+    ]
     list_select_related = ["plan", "quota"]
     search_fields = ["name", "memberships__user__email"]
     ordering = ["name"]
@@ -218,6 +229,21 @@ class TeamAdmin(PanelAdmin):
         )
         return super().get_queryset(request).annotate(member_count=Coalesce(Subquery(members), 0))
 
+    def prepare(self, rows: list[Any]) -> None:
+        """This month of each team, once for the page. Teams are in different months for some hours at most."""
+        months = {team.pk: limits.period(team).key for team in rows}
+        counters = {
+            (counter.team_id, counter.period_start): counter
+            for counter in UsageCounter.objects.filter(
+                team__in=rows, user=None, api_key=None, period_start__in=set(months.values())
+            )
+        }
+        for team in rows:
+            counter = counters.get((team.pk, months[team.pk]))
+            base = limits.of_team(team).characters_per_month or 0
+            team.month_used = counter.used + counter.reserved if counter else 0
+            team.month_limit = max(0, base + (counter.granted if counter else 0))
+
     def badges(self, obj: Team) -> list[tuple[Text, str]]:
         """Whether it may work."""
         return [(_("suspended"), "bad")] if obj.suspended_at else [(_("active"), "good")]
@@ -228,16 +254,14 @@ class TeamAdmin(PanelAdmin):
         return badge(_("suspended"), "bad") if team.suspended_at else badge(_("active"), "good")
 
     @admin.display(description=gettext_lazy("used this month"))
-    def used(self, team: Team) -> str:
+    def used(self, team: Any) -> str:
         """Characters, with what is reserved."""
-        standing = limits.standing_of(team)
-        return number(standing.used + standing.reserved) if standing else "—"
+        return number(team.month_used)
 
     @admin.display(description=gettext_lazy("of"))
-    def allowed(self, team: Team) -> str:
+    def allowed(self, team: Any) -> str:
         """Characters of this month with grants."""
-        standing = limits.standing_of(team)
-        return number(standing.limit) if standing else "—"
+        return number(team.month_limit)
 
     @admin.display(description=gettext_lazy("people"), ordering="member_count")
     def people(self, team: Any) -> int:
@@ -251,7 +275,7 @@ class TeamAdmin(PanelAdmin):
 
     def tables(self, request: HttpRequest, obj: Team) -> list[Table]:
         """Members with their limits, keys, grants, changes, log."""
-        can = request.user.has_perm  # type: ignore[union-attr]
+        can = request.user.has_perm
         tables = [self._members(obj)]
         if can("accounts.view_grant"):
             active = Grant.objects.filter(team=obj, ended_at=None).select_related("team__plan", "user")
@@ -279,7 +303,11 @@ class TeamAdmin(PanelAdmin):
             changes = QuotaChange.objects.filter(team=obj) | QuotaChange.objects.filter(membership__team=obj)
             tables.append(changes_table(changes))
         if can("accounts.view_auditentry"):
-            entries = AuditEntry.objects.filter(team_id=obj.pk).order_by("-created_at")[:15]
+            entries = (
+                AuditEntry.objects.filter(team_id=obj.pk)
+                .exclude(action="synthesis.submitted")
+                .order_by("-created_at")[:15]
+            )
             rows = [[f"{one.created_at:%Y-%m-%d %H:%M}", one.actor_name, one.action] for one in entries]
             tables.append(Table(_("Audit log"), [_("When"), _("Who"), _("Action")], rows))
         return tables
@@ -352,7 +380,7 @@ def limit_rows(target: Team | Membership) -> list[dict[str, Any]]:
 class MembershipAdmin(PanelAdmin):
     """A person in a team, with limits of their own."""
 
-    list_display = ["person", "team", "role", "created_at"]
+    list_display = ["person", "team", "role", moment("created_at", gettext_lazy("made"))]
     list_select_related = ["team", "user"]
     list_filter = ["role"]
     search_fields = ["user__email", "user__name", "team__name"]
@@ -409,12 +437,12 @@ class MembershipAdmin(PanelAdmin):
 
     def tables(self, request: HttpRequest, obj: Membership) -> list[Table]:
         """How the limits came to be."""
-        if not request.user.has_perm("accounts.view_quotachange"):  # type: ignore[union-attr]
+        if not request.user.has_perm("accounts.view_quotachange"):
             return []
         return [changes_table(QuotaChange.objects.filter(membership=obj))]
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "customers", "admin:accounts_team_changelist", gettext_lazy("Teams"), "team", "accounts.view_team", 10
     )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import anchor, badge, emails, number, team_names
+from accounts.admin.cells import anchor, badge, emails, moment, number, team_names
 from accounts.models import LedgerEntry, UsageCounter
 from accounts.panel.modeladmin import PanelAdmin
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 
 
 @admin.register(UsageCounter)
@@ -70,7 +70,15 @@ class LedgerEntryAdmin(PanelAdmin):
     """Each reservation, settlement, release, grant and correction."""
 
     intro = gettext_lazy("Why each counter is what it is. Entries are only ever added.")
-    list_display = ["created_at", "kind_", "characters_", "team", "person", "cause", "period_start"]
+    list_display = [
+        moment("created_at", gettext_lazy("when")),
+        "kind_",
+        "characters_",
+        "team",
+        "person",
+        "cause",
+        "period_start",
+    ]
     list_filter = ["kind", "period_start"]
     search_help_text = gettext_lazy("Team, person, or the id of a request, team, person, key, grant or entry")
     id_columns = ["id", "request_id", "team_id", "user_id", "api_key_id", "grant_id"]
@@ -92,11 +100,12 @@ class LedgerEntryAdmin(PanelAdmin):
         "id",
     ]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[LedgerEntry]:
-        """Names are looked up once for a page, not once for a row."""
-        self._teams: dict[object, str] = {}
-        self._people: dict[object, str] = {}
-        return super().get_queryset(request)
+    def prepare(self, rows: list[Any]) -> None:
+        """Names of teams and people, once for the page."""
+        teams, people = team_names(one.team_id for one in rows), emails(one.user_id for one in rows)
+        for one in rows:
+            one.team_name = teams.get(one.team_id, "")
+            one.user_email = people.get(one.user_id, "")
 
     @admin.display(description=gettext_lazy("kind"))
     def kind_(self, entry: LedgerEntry) -> SafeString:
@@ -110,16 +119,20 @@ class LedgerEntryAdmin(PanelAdmin):
         return number(entry.characters)
 
     @admin.display(description=gettext_lazy("team"))
-    def team(self, entry: LedgerEntry) -> str:
+    def team(self, entry: Any) -> str:
         """Its name while it exists."""
-        return team_names([entry.team_id]).get(entry.team_id, str(entry.team_id))
+        if not hasattr(entry, "team_name"):
+            self.prepare([entry])
+        return entry.team_name or str(entry.team_id)
 
     @admin.display(description=gettext_lazy("person"))
-    def person(self, entry: LedgerEntry) -> str:
+    def person(self, entry: Any) -> str:
         """Their address while they exist."""
         if entry.user_id is None:
             return "—"
-        return emails([entry.user_id]).get(entry.user_id, str(entry.user_id))
+        if not hasattr(entry, "user_email"):
+            self.prepare([entry])
+        return entry.user_email or str(entry.user_id)
 
     @admin.display(description=gettext_lazy("because of"))
     def cause(self, entry: LedgerEntry) -> str:
@@ -127,7 +140,7 @@ class LedgerEntryAdmin(PanelAdmin):
         return str(entry.request_id or entry.note or entry.grant_id or "—")
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "usage",
         "admin:accounts_ledgerentry_changelist",
@@ -137,7 +150,7 @@ admin.site.add_entry(  # type: ignore[attr-defined]
         20,
     )
 )
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "usage",
         "admin:accounts_usagecounter_changelist",

@@ -84,6 +84,11 @@ class QuotaChange(models.Model):
         """Whether it is still to take effect."""
         return self.applied_at is None and self.withdrawn_at is None
 
+    @property
+    def is_undone(self) -> bool:
+        """Whether a later change put back what was there before."""
+        return hasattr(self, "undone_by")
+
 
 class Grant(models.Model):
     """Characters once, on top of the monthly limit of a team or of a person in it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from django.db import connection, models
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.functional import Promise, cached_property
 from django.utils.translation import gettext as _
 
@@ -25,7 +27,38 @@ from accounts.panel.site import operator, render_page
 Text = str | Promise
 
 
-class BoundedPaginator(Paginator):  # type: ignore[type-arg]
+def short_time(value: datetime | None, *, seconds: bool = False) -> str:
+    """A point in time in the reader's zone, the same in every language; a dash for none."""
+    if value is None:
+        return "—"
+    return f"{timezone.localtime(value):%Y-%m-%d %H:%M{':%S' if seconds else ''}}"
+
+
+class SetFilter(admin.SimpleListFilter):
+    """Whether a field that holds a time (or nothing) is set; made by `is_set`."""
+
+    field = ""
+    yes: Text = ""
+    no: Text = ""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Two words."""
+        return [("1", self.yes), ("0", self.no)]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Those with, or those without."""
+        if self.value() not in {"0", "1"}:
+            return queryset
+        return queryset.filter(**{f"{self.field}__isnull": self.value() == "0"})
+
+
+def is_set(field: str, title: Text, yes: Text, no: Text) -> type[SetFilter]:
+    """A filter by whether `field` is set, in words."""
+    values = {"field": field, "parameter_name": field, "title": title, "yes": yes, "no": no}
+    return type(f"Is{field.title()}", (SetFilter,), values)
+
+
+class BoundedPaginator(Paginator):
     """Counts up to a bound: counting ten million rows for a page number would take seconds.
 
     A whole table's number of rows comes from the statistics that Postgres keeps.
@@ -57,8 +90,13 @@ class Table:
     empty: Text = ""
     more: str = ""
 
+    @property
+    def labelled(self) -> list[list[tuple[Text, Any]]]:
+        """Each row's cells with their column: on a phone a row is a small card."""
+        return [list(zip(self.columns, row, strict=True)) for row in self.rows]
 
-class PanelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+
+class PanelAdmin(admin.ModelAdmin):
     """A table of the service. Writing happens through `operations` only."""
 
     #: Fields or methods of the object's page.
@@ -112,11 +150,11 @@ class PanelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             if operation.bulk and who.can(operation.permission)
         }
 
-    def get_list_display_links(self, request: HttpRequest, list_display: Sequence[Any]) -> Sequence[Any]:
+    def get_list_display_links(self, request: HttpRequest, list_display: Any) -> Any:
         """The first column leads to the object."""
         return [list_display[0]]
 
-    def get_search_fields(self, request: HttpRequest) -> Sequence[str]:
+    def get_search_fields(self, request: HttpRequest) -> Any:
         """Any list with something to look up has a search box."""
         return self.search_fields or (self.id_columns if self.id_columns else ())
 
@@ -153,6 +191,16 @@ class PanelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             people = User.objects.filter(Q(email__icontains=term) | Q(name__icontains=term))
             found |= Q(**{f"{self.user_column}__in": list(people.values_list("id", flat=True)[:100])})
         return queryset.filter(found), False
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Django's list, its rows prepared together."""
+        changelist = super().get_changelist_instance(request)
+        changelist.result_list = list(changelist.result_list)
+        self.prepare(changelist.result_list)
+        return changelist
+
+    def prepare(self, rows: list[Any]) -> None:
+        """Look up for all rows of a page at once what each of them shows."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """Django's list, with the operations that need no object as buttons."""
@@ -218,10 +266,12 @@ class PanelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             raise Http404
         return obj
 
-    def _facts(self, obj: Any) -> Iterable[tuple[str, Any]]:
+    def _facts(self, obj: Any) -> Iterable[tuple[Any, Any]]:
         for name in self.facts:
             field, attribute, value = lookup_field(name, obj, self)
-            if field is None or isinstance(field, models.ForeignKey):
+            if isinstance(value, datetime):
+                shown = short_time(value, seconds=True)
+            elif field is None or isinstance(field, models.ForeignKey):
                 shown = display_for_value(value, "—", boolean=bool(getattr(attribute, "boolean", False)))
             else:
                 shown = display_for_field(value, field, "—")

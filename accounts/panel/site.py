@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
-from django.contrib.admin import AdminSite
-from django.contrib.auth.views import redirect_to_login
+from django.contrib.admin import AdminSite, site
+from django.contrib.auth.views import LogoutView, redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import URLPattern, URLResolver, path, reverse
 from django.utils.functional import Promise
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
@@ -95,7 +95,7 @@ class Panel(AdminSite):
         """Active staff who have proved themselves by a second factor."""
         return _is_staff(request) and two_factor.is_proved(request)
 
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Where Django sends whom it does not let in: on to our sign-in, then to the second factor."""
         wanted = request.GET.get("next", "")
         if not url_has_allowed_host_and_scheme(wanted, {request.get_host()}, request.is_secure()):
@@ -107,6 +107,12 @@ class Panel(AdminSite):
         if two_factor.is_proved(request):
             return redirect(wanted)
         return redirect(f"{reverse('admin:two_factor')}?{urlencode({'next': wanted})}")
+
+    def logout(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
+        """Ours as well."""
+        return LogoutView.as_view()(request)
 
     def guarded(self, view: View, permission: str = "") -> View:
         """`view` for staff with `permission`; others get 403 and nothing of the page."""
@@ -124,7 +130,7 @@ class Panel(AdminSite):
         """Django's own, less what our pages replace, and the added pages before them."""
         from accounts.panel import signing
 
-        replaced = {"password_change", "password_change_done", "view_on_site", "app_list", "logout"}
+        replaced = {"password_change", "password_change_done", "view_on_site", "app_list"}
         standard = [url for url in super().get_urls() if getattr(url, "name", None) not in replaced]
         return [
             path("two-factor/", signing.two_factor_page, name="two_factor"),
@@ -136,7 +142,9 @@ class Panel(AdminSite):
             *standard,
         ]
 
-    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+    def index(  # type: ignore[override]
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseBase:
         """The overview."""
         if self._index is None:
             raise Http404
@@ -166,6 +174,11 @@ class Panel(AdminSite):
         return [{"label": SECTIONS[name], "links": links} for name, links in shown.items() if links]
 
 
+def panel() -> Panel:
+    """The one site, typed."""
+    return cast(Panel, site)
+
+
 def operator(request: HttpRequest) -> Operator:
     """The member of staff who sent `request`."""
     if not isinstance(request.user, User):
@@ -181,7 +194,4 @@ def render_page(
     request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponse:
     """A page in the panel's frame."""
-    from django.contrib import admin
-    from django.shortcuts import render
-
-    return render(request, template, {**admin.site.each_context(request), **context}, status=status)
+    return render(request, template, {**site.each_context(request), **context}, status=status)

@@ -75,7 +75,7 @@ def give(
             target=grant,
             team_id=team.pk,
             characters=characters,
-            user=user.email if user else None,
+            person=user.email if user else None,
             reason=grant.reason,
             expires_at=expires_at.isoformat() if expires_at else None,
         )
@@ -125,7 +125,7 @@ def adjust(
             target=team,
             team_id=team.pk,
             characters=characters,
-            user=user.email if user else None,
+            person=user.email if user else None,
             reason=reason,
         )
     return entry

@@ -25,9 +25,11 @@ from accounts.services import limits
 _RESERVE = """
 INSERT INTO accounts_usagecounter AS counter
     (id, team_id, user_id, api_key_id, period_start, allowance, used, reserved, granted)
-SELECT %(id)s, %(team)s, %(user)s, %(key)s, %(period)s, %(limit)s, 0, %(n)s, 0
+SELECT %(id)s, %(team)s, %(user)s, %(key)s, %(period)s,
+       -- Constraints are checked before the conflict is noticed: more than the limit must pass them, see below.
+       CASE WHEN %(limit)s::bigint IS NOT NULL THEN greatest(%(limit)s, %(n)s) END, 0, %(n)s, 0
 WHERE %(limit)s::bigint IS NULL OR %(n)s <= %(limit)s
-    -- More than the limit itself: only what was granted can cover it.
+    -- More than the limit itself: only what was granted, on a row that is there already, can cover it.
     OR %(n)s <= %(limit)s + (
         SELECT granted FROM accounts_usagecounter
         WHERE team_id = %(team)s AND user_id IS NOT DISTINCT FROM %(user)s

@@ -111,7 +111,7 @@ def preview(*, targets: Sequence[Target], values: dict[str, Any]) -> list[Effect
             effects += _effects_of_plan(target, Plan.objects.get(pk=after["plan"]), after)
         if isinstance(target, Plan) and after:
             count = target.team_set.count()
-            effects.append(Effect(target, _("teams with this plan"), str(count), str(count)))
+            effects.append(Effect(str(target), _("teams with this plan"), str(count), str(count)))
     return effects
 
 
@@ -156,7 +156,9 @@ def withdraw(*, by: Operator, change_id: UUID) -> None:
             raise Conflict(_("This change is no longer planned."), code="change_not_planned")
         found.withdrawn_at = timezone.now()
         found.save(update_fields=["withdrawn_at"])
-        by.record("quota.change_withdrawn", target=target_of(found), team_id=_team_id(found), after=found.after)
+        by.record(
+            "quota.change_withdrawn", target=target_of(found), team_id=_team_id(found), after=found.after
+        )
 
 
 def apply_due() -> int:
@@ -296,7 +298,7 @@ def _differing(target: Target, checked: dict[str, Any]) -> dict[str, Any]:
 def _apply(by: Operator, made: QuotaChange) -> None:
     """Write the limits, what was there before, and the audit entry. The target is locked first."""
     target = target_of(made)
-    type(target)._default_manager.select_for_update(of=("self",)).get(pk=target.pk)  # type: ignore[attr-defined]
+    type(target)._default_manager.select_for_update(of=("self",)).get(pk=target.pk)
     made.before = _current(target, made.after)
     made.applied_at = timezone.now()
     made.save(update_fields=["before", "applied_at"])

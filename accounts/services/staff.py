@@ -142,5 +142,5 @@ def set_access(*, by: Operator, user_id: UUID, roles: Sequence[str], superuser: 
 
 def access_of(user: User) -> list[str]:
     """Names of the roles; `administrator` for a superuser."""
-    roles = list(user.groups.filter(name__in=ROLES).order_by("name").values_list("name", flat=True))
+    roles = sorted(group.name for group in user.groups.all() if group.name in ROLES)
     return ["administrator", *roles] if user.is_superuser else roles

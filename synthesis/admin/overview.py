@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from accounts.panel.site import operator, render_page
+from accounts.panel.site import operator, panel, render_page
 from synthesis.services import overview
 
 
@@ -45,4 +44,4 @@ def _attention(state: overview.Now) -> Any:
         )
 
 
-admin.site.set_index(index)  # type: ignore[attr-defined]
+panel().set_index(index)

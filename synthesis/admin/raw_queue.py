@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from django.contrib import admin
 from django.urls import URLPattern, path
 from django_rq import stats_views
 from django_rq.urls import get_admin_urlpatterns
 
-from accounts.panel.site import View
+from accounts.panel.site import View, panel
 
 
 def rq_pages() -> list[URLPattern]:
     """Its pages behind our guard, also those that would answer to a token of their own."""
 
     def guard(view: View) -> View:
-        guarded: View = admin.site.guarded(view, "synthesis.change_worker")  # type: ignore[attr-defined]
-        return guarded
+        return panel().guarded(view, "synthesis.change_worker")
 
     return [
         path("stats.json", guard(stats_views.stats_json), name="home_json"),

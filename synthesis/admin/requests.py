@@ -12,14 +12,14 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import anchor, badge, link, number
+from accounts.admin.cells import anchor, badge, link, moment, number
 from accounts.effects import Text
 from accounts.errors import ChorusError
 from accounts.models import LedgerEntry
 from accounts.operators import Operator
 from accounts.panel.modeladmin import PanelAdmin, Table
 from accounts.panel.operations import Operation, OperationForm
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 from synthesis.models import Status, SynthesisRequest
 from synthesis.services import operations
 
@@ -89,7 +89,7 @@ class SynthesisRequestAdmin(PanelAdmin):
         "What was submitted, and what became of it. Texts are their team's and not shown here."
     )
     list_display = [
-        "created_at",
+        moment("created_at", gettext_lazy("when")),
         "state",
         "of_team",
         "of_user",
@@ -228,7 +228,7 @@ class SynthesisRequestAdmin(PanelAdmin):
         ]
         columns = [_("No."), _("Worker"), _("From"), _("To"), _("Outcome"), _("Error"), _("Detail")]
         tables = [Table(_("Attempts"), columns, rows, _("No worker has taken it yet."))]
-        if request.user.has_perm("accounts.view_ledgerentry"):  # type: ignore[union-attr]
+        if request.user.has_perm("accounts.view_ledgerentry"):
             entries = LedgerEntry.objects.filter(request_id=obj.pk).order_by("created_at")
             rows = [
                 [
@@ -242,7 +242,7 @@ class SynthesisRequestAdmin(PanelAdmin):
         return tables
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "work",
         "admin:synthesis_synthesisrequest_changelist",

@@ -13,12 +13,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import anchor, badge, number
+from accounts.admin.cells import anchor, badge, moment, number
 from accounts.effects import Effect, Text
 from accounts.operators import Operator
-from accounts.panel.modeladmin import PanelAdmin, Table
+from accounts.panel.modeladmin import PanelAdmin, Table, is_set
 from accounts.panel.operations import Operation, OperationForm
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 from synthesis.models import Status, SynthesisRequest, Voice
 from synthesis.services import takedown
 
@@ -60,12 +60,21 @@ def _restore(by: Operator, objects: Sequence[Voice], values: dict[str, Any]) -> 
 class VoiceAdmin(PanelAdmin):
     """Presets and the voices of teams."""
 
-    list_display = ["name", "kind", "of_team", "language", "gender", "state", "created_by", "created_at"]
+    list_display = [
+        "name",
+        "kind",
+        "of_team",
+        "language",
+        "gender",
+        "state",
+        "created_by",
+        moment("created_at", gettext_lazy("made")),
+    ]
     list_filter = [
         "kind",
         "language",
-        ("taken_down_at", admin.EmptyFieldListFilter),
-        ("deleted_at", admin.EmptyFieldListFilter),
+        is_set("taken_down_at", gettext_lazy("blocked"), gettext_lazy("yes"), gettext_lazy("no")),
+        is_set("deleted_at", gettext_lazy("deleted"), gettext_lazy("yes"), gettext_lazy("no")),
     ]
     list_select_related = ["team", "created_by"]
     search_fields = ["name", "team__name", "created_by__email"]
@@ -145,7 +154,7 @@ class VoiceAdmin(PanelAdmin):
         ]
         columns = [_("Version"), _("Consent by"), _("When"), _("Statement"), _("Length"), _("File")]
         tables = [Table(_("Recordings and consent"), columns, consents, _("None: it comes with the engine."))]
-        if request.user.has_perm("synthesis.view_synthesisrequest"):  # type: ignore[union-attr]
+        if request.user.has_perm("synthesis.view_synthesisrequest"):
             used = (
                 SynthesisRequest.objects.filter(voice=obj)
                 .values("team", "team__name")
@@ -157,7 +166,7 @@ class VoiceAdmin(PanelAdmin):
         return tables
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "customers",
         "admin:synthesis_voice_changelist",

@@ -12,9 +12,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import badge, link, number
+from accounts.admin.cells import badge, link, moment, number
 from accounts.panel.modeladmin import PanelAdmin, Table
-from accounts.panel.site import Entry
+from accounts.panel.site import Entry, panel
 from synthesis.models import Attempt, Status, SynthesisRequest, Worker
 from synthesis.models.workers import ALIVE
 
@@ -34,7 +34,7 @@ class WorkerAdmin(PanelAdmin):
         "gpu",
         "memory",
         "requests_done",
-        "last_seen",
+        moment("last_seen", gettext_lazy("last seen")),
         "error",
     ]
     list_filter = ["state", "engine"]
@@ -88,7 +88,7 @@ class WorkerAdmin(PanelAdmin):
 
     def tables(self, request: HttpRequest, obj: Worker) -> list[Table]:
         """What it has in hand, and what it did lately."""
-        if not request.user.has_perm("synthesis.view_synthesisrequest"):  # type: ignore[union-attr]
+        if not request.user.has_perm("synthesis.view_synthesisrequest"):
             return []
         running = SynthesisRequest.objects.filter(worker=obj.name, status=Status.RUNNING).select_related(
             "team", "user"
@@ -131,12 +131,12 @@ class WorkerAdmin(PanelAdmin):
         ]
 
 
-admin.site.add_entry(  # type: ignore[attr-defined]
+panel().add_entry(
     Entry(
         "work",
         "admin:synthesis_worker_changelist",
         gettext_lazy("Workers"),
-        "spark",
+        "server",
         "synthesis.view_worker",
         20,
     )
