@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from launcher.errors import LauncherError
+from launcher.files import Secrets
 from launcher.folder import DataFolder, stop_owner
 from launcher.process import start_time
 
@@ -17,6 +18,7 @@ from tests.launcher import support
 _HOLD = """
 import json, signal, sys, time
 from pathlib import Path
+from launcher.files import Secrets
 from launcher.folder import DataFolder
 folder = DataFolder(Path(sys.argv[1]))
 folder.open()
@@ -43,6 +45,15 @@ def test_secrets_stay_the_same_and_private(tmp_path):
     assert folder.secrets.get("one") == made
     assert folder.secrets.get("two") != made
     assert (folder.path / "secrets.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_two_objects_on_one_file_keep_each_others_secrets(tmp_path):
+    one, other = Secrets(tmp_path / "secrets.json"), Secrets(tmp_path / "secrets.json")
+    first = one.get("first")
+    second = other.get("second")
+    one.get("third")
+    again = Secrets(tmp_path / "secrets.json")
+    assert (again.get("first"), again.get("second")) == (first, second)
 
 
 def test_somebody_elses_folder_is_left_alone(tmp_path):
