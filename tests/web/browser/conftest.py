@@ -11,7 +11,7 @@ import av
 import numpy as np
 import pytest
 from launcher.checks import BROWSERS
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from synthesis import storage
 from synthesis.models import SynthesisRequest
@@ -19,7 +19,7 @@ from synthesis.services import dispatch, workers
 from tests import factories
 
 #: What a page may need on a machine that is busy with other tests, ms.
-PATIENCE = 15_000
+PATIENCE = 30_000
 SPEECH = Path(__file__).resolve().parents[2] / "fixtures" / "speech"
 ARGUMENTS = [
     "--no-sandbox",
@@ -45,6 +45,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("there is no chromium (as root: apt-get install chromium)")
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        expect.set_options(timeout=PATIENCE)
         running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield running
         running.close()
