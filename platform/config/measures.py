@@ -7,9 +7,8 @@ the tally, under a lock, so that a scrape costs no more than what happened since
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import Error as DatabaseFailure
@@ -94,7 +93,7 @@ def advance() -> None:
         with redis.lock("metrics:lock", timeout=30, blocking=False):
             mark = redis.get(_MARK)
             until = timezone.now() - _SETTLED
-            since = datetime.fromtimestamp(float(mark), UTC) if mark else until  # type: ignore[arg-type]
+            since = datetime.fromtimestamp(float(mark), UTC) if mark else until
             if until > since or not mark:
                 _add(since, until)
     except LockError:
@@ -191,7 +190,7 @@ def _doorbells() -> Metric:
     return bells
 
 
-_COUNTERS = (
+_COUNTERS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     (
         "requests",
         "chorus_requests",
@@ -203,7 +202,7 @@ _COUNTERS = (
     ("engine_seconds", "chorus_engine_seconds", "Seconds that engines were busy.", ("engine",)),
     ("attempts", "chorus_attempts", "Attempts of ended requests, by how each ended.", ("engine", "outcome")),
 )
-_HISTOGRAMS = (
+_HISTOGRAMS: tuple[tuple[str, str, str, tuple[str, ...], tuple[float, ...]], ...] = (
     (
         "wait",
         "chorus_queue_wait_seconds",
@@ -250,8 +249,3 @@ def _tallied(fields: dict[str, float]) -> Iterator[Metric]:
 
 def _gauge(name: str, words: str, *labels: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, words, labels=labels)
-
-
-def families() -> Iterable[Any]:
-    """Every family, for the page that documents them."""
-    return ServiceCollector().collect()

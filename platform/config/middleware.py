@@ -23,11 +23,12 @@ class RequestId:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        if iscoroutinefunction(get_response):
+        self._waits = iscoroutinefunction(get_response)
+        if self._waits:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        if iscoroutinefunction(self):
+        if self._waits:
             return self.answer_later(request)
         with log_context.bind(request_id=self._identify(request)):
             response = self.get_response(request)

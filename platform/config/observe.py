@@ -29,11 +29,12 @@ class Observe:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
-        if iscoroutinefunction(get_response):
+        self._waits = iscoroutinefunction(get_response)
+        if self._waits:
             markcoroutinefunction(self)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
-        if iscoroutinefunction(self):
+        if self._waits:
             return self.answer_later(request)
         started = time.perf_counter()
         response = self.get_response(request)

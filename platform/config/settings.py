@@ -36,6 +36,11 @@ CHORUS_TRUSTED_PROXIES = env.networks("CHORUS_TRUSTED_PROXIES")
 #: and these networks.
 CHORUS_METRICS_TOKEN = env.text("CHORUS_METRICS_TOKEN", "")
 CHORUS_METRICS_NETWORKS = env.networks("CHORUS_METRICS_NETWORKS")
+#: Where the processes of one machine keep their counters; the name is prometheus_client's, which reads it itself.
+PROMETHEUS_MULTIPROC_DIR = env.text("PROMETHEUS_MULTIPROC_DIR", "")
+if PROMETHEUS_MULTIPROC_DIR:
+    # Before anything imports prometheus_client, which django_rq does.
+    Path(PROMETHEUS_MULTIPROC_DIR).mkdir(parents=True, exist_ok=True)
 #: Whether this process answers by ASGI (set by `config.asgi`), where a request may wait without a thread.
 CHORUS_ASGI = False
 
@@ -114,7 +119,9 @@ if DB_POOL:
 REDIS_URL = env.text("REDIS_URL")
 # Its pages are served under /admin/rq/ for staff with a second factor; its own entry would bypass the permission.
 RQ_SHOW_ADMIN_LINK = False
-RQ_QUEUES = {"gpu": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "SERIALIZER": "rq.serializers.JSONSerializer"}}
+RQ_QUEUES = {
+    "gpu": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "SERIALIZER": "rq.serializers.JSONSerializer"}
+}
 
 S3_ENDPOINT_URL = env.text("S3_ENDPOINT_URL", "")
 S3_PUBLIC_URL = env.text("S3_PUBLIC_URL", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from ipaddress import ip_network
+from typing import Any
 
 import pytest
 from config import measures
@@ -16,7 +17,13 @@ from synthesis.models import SynthesisRequest, Worker
 from synthesis.services import dispatch, reconciliation, workers
 from tests import factories
 
-MADE = {"key": "k", "content_type": "audio/mpeg", "bytes": 1, "sha256": "", "sample_rate": 24_000}
+MADE: dict[str, Any] = {
+    "key": "k",
+    "content_type": "audio/mpeg",
+    "bytes": 1,
+    "sha256": "",
+    "sample_rate": 24_000,
+}
 
 
 def scrape(client, **headers):
