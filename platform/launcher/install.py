@@ -7,19 +7,24 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from launcher.errors import LauncherError
 from launcher.files import read_json
+from launcher.process import die_with_parent
 from launcher.progress import Progress
 
 #: Two to three times as fast as pip, which brings it and stays the fallback.
 UV = "uv==0.13.9"
+#: Megabytes from which a download is worth a line.
+LARGE_MB = 20
 #: What each engine needs beside the project itself.
 ENGINE_EXTRAS = {"kokoro": ("cpu",), "hibari": ("cpu",), "cosyvoice3": (), "remote": ()}
 _NO_NETWORK = (
@@ -58,7 +63,7 @@ def install(root: Path, extras: tuple[str, ...], say: Progress) -> Path:
             _make(venv)
         stamp.unlink(missing_ok=True)
         say(f"Installing packages ({', '.join(everything)})")
-        _install_packages(root, venv, everything)
+        _install_packages(root, venv, everything, say)
         stamp.write_text(json.dumps({"root": str(root), "fingerprint": wanted, "extras": everything}))
         say("Packages are installed")
     return venv
@@ -132,7 +137,7 @@ def _make(venv: Path) -> None:
         raise LauncherError(_explain(made.stdout, f"{venv} cannot be made"))
 
 
-def _install_packages(root: Path, venv: Path, extras: list[str]) -> None:
+def _install_packages(root: Path, venv: Path, extras: list[str], say: Progress) -> None:
     python = str(venv / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--retries=2", "--disable-pip-version-check"]
     project = f".[{','.join(extras)}]"
@@ -140,18 +145,8 @@ def _install_packages(root: Path, venv: Path, extras: list[str]) -> None:
     brought = _run([*pip, UV])
     if brought.returncode == 0:
         with tempfile.TemporaryDirectory(prefix="chorus-uv-") as scratch:
-            command = [
-                str(uv),
-                "pip",
-                "install",
-                "--quiet",
-                "--python",
-                python,
-                *_uv_options(scratch),
-                "-e",
-                project,
-            ]
-            done = _run(command, cwd=root, env=_uv_environment())
+            command = [str(uv), "pip", "install", "--python", python, *_uv_options(scratch), "-e", project]
+            done = _run(command, cwd=root, env=_uv_environment(), each=_progress(say))
         if done.returncode == 0:
             return
     # pip reads settings that uv does not (pip.conf): it has the last word, and names the cause.
@@ -185,19 +180,46 @@ def _uv_environment() -> dict[str, str]:
 
 
 def _run(
-    command: list[str], *, cwd: Path | None = None, env: dict[str, str] | None = None
+    command: list[str],
+    *,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    each: Callable[[str], None] = lambda line: None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run it; what it wrote, errors too, is in `stdout`."""
-    return subprocess.run(
+    """Run it; what it wrote, errors too, is in `stdout`, and goes to `each` line by line while it runs."""
+    process = subprocess.Popen(
         command,
         cwd=cwd,
         env=env,
-        check=False,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="replace",
+        preexec_fn=die_with_parent(signal.SIGKILL),
     )
+    lines = []
+    try:
+        for line in process.stdout or ():
+            lines.append(line)
+            each(line.rstrip())
+        status = process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return subprocess.CompletedProcess(command, status, "".join(lines))
+
+
+def _progress(say: Progress) -> Callable[[str], None]:
+    """Of uv's lines those that tell how far it is: its steps, and the packages that take long."""
+
+    def each(line: str) -> None:
+        size = re.fullmatch(r"Downloading \S+ \((\d+(?:\.\d+)?)MiB\)", line)
+        if line.startswith(("Resolved ", "Prepared ")) or (size and float(size[1]) >= LARGE_MB):
+            say(line)
+
+    return each
 
 
 def _explain(output: str, what: str) -> str:

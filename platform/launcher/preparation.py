@@ -28,11 +28,14 @@ class Preparation:
         self._processes = processes
         self._say = say
         self._after: dict[Child, Callable[[], None]] = {}
+        self._told: dict[Child, int] = {}
         self._prepared: Callable[[], None] = lambda: None
         self.running: list[Child] = []
 
-    def begin(self, task: Child, after: Callable[[], None] = lambda: None) -> Child:
-        """Start a task; `after` is called once it has succeeded."""
+    def begin(self, task: Child, after: Callable[[], None] = lambda: None, *, tell: bool = False) -> Child:
+        """Start a task; `after` is called once it has succeeded. `tell`: say each line that it writes."""
+        if tell:
+            self._told[task] = task.log.stat().st_size if task.log.exists() else 0
         task.start()
         self.running.append(task)
         self._after[task] = after
@@ -43,13 +46,26 @@ class Preparation:
         if task is None:
             return
         while task.running():
+            self._tell()
             time.sleep(0.02)
         self.running.remove(task)
         if task.exit_code != 0:
             reason = task.last_lines(1).removeprefix("chorus: ")
             raise LauncherError(f"{task.name} failed: {reason} (see {task.log})")
+        self._tell()
         self._after.pop(task)()
         self._say(done)
+
+    def _tell(self) -> None:
+        """Say the whole lines that the told tasks have written since the last call."""
+        for task, offset in self._told.items():
+            with task.log.open("rb") as log:
+                log.seek(offset)
+                whole, newline, _rest = log.read().rpartition(b"\n")
+            self._told[task] = offset + len(whole + newline)
+            for line in whole.decode(errors="replace").splitlines():
+                if not line.startswith("chorus: "):  # that is a failure, which `finish` tells
+                    self._say(line)
 
     def end(self) -> None:
         """Give up: end what still runs."""
@@ -106,7 +122,7 @@ class Preparation:
             "--models-dir",
             models,
         ]
-        return self.begin(self._processes.tool("weights", argv))
+        return self.begin(self._processes.tool("weights", argv), tell=True)
 
     def static(self, target: Path) -> Child | None:
         """Collect the static files, if they or the packages that bring some have changed since the last time."""

@@ -54,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What would be made and installed."""
     calls: list[object] = []
     monkeypatch.setattr(module, "_make", lambda venv: calls.append("make"))
-    monkeypatch.setattr(module, "_install_packages", lambda root, venv, extras: calls.append(extras))
+    monkeypatch.setattr(module, "_install_packages", lambda root, venv, extras, say: calls.append(extras))
     return calls
 
 
