@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from accounts.web.forms import Styled, offer
@@ -103,6 +104,9 @@ class VoiceForm(Styled, forms.Form):
     def __init__(self, *args: Any, statement: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["consent"].label = statement
+        reader = (get_language() or "en").split("-")[0]
+        spoken = [tag for tag in engine().languages if tag.split("-")[0] == reader]
+        self.fields["language"].initial = spoken[0] if spoken else None
         offer(self, "language", [(tag, language_name(tag)) for tag in engine().languages])
 
 

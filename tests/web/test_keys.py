@@ -23,6 +23,13 @@ def test_create_shows_the_secret_once(sign_in, alice):
     assert ApiKey.objects.get(name="Website").expires_at is not None
 
 
+def test_the_example_works_as_it_is(sign_in, alice, hibari):
+    page = (
+        sign_in(alice).post("/team/keys/", {"name": "Website", "expires": ""}, headers=HTMX).content.decode()
+    )
+    assert "&quot;voice&quot;: &quot;Hibari&quot;" in page.replace('"', "&quot;")
+
+
 def test_create_without_scripts(sign_in, alice):
     answer = sign_in(alice).post("/team/keys/", {"name": "Website", "expires": ""})
     assert re.search(r"chorus_\w{10}_\w{40}", answer.content.decode())
