@@ -61,3 +61,13 @@ def test_a_database_without_the_newest_tables_is_not_ready(db, client, monkeypat
         "config.health.MigrationExecutor.migration_plan", lambda self, targets: [("synthesis", "9999")]
     )
     assert client.get("/readyz").json()["migrations"] == "unavailable"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz?without=workers", "/metrics"])
+def test_machines_ask_by_address(db, client, path):
+    """Kubernetes and Prometheus send the pod's address as `Host`."""
+    assert client.get(path, headers={"host": "10.1.2.3:8000"}).status_code == 200
+
+
+def test_people_do_not(db, client):
+    assert client.get("/sign-in/", headers={"host": "10.1.2.3:8000"}).status_code == 400
