@@ -8,6 +8,7 @@ import os
 import traceback
 from pathlib import Path
 
+from launcher import cosyvoice
 from launcher.errors import LauncherError, fail
 from launcher.files import read_json
 from launcher.folder import DataFolder, stop_owner
@@ -47,6 +48,8 @@ def _run(root: Path, options: argparse.Namespace, rest: list[str]) -> int:
             engine=options.engine,
         )
         return Up(root, chosen).run()
+    if options.command in {"cosyvoice", "doctor"}:
+        return cosyvoice.run(root, options)
     if options.command == "test":
         from launcher.checks import run_checks
 
@@ -69,7 +72,9 @@ def _parser(root: Path) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./chorus", description="Chorus: a voice service for teams.", allow_abbrev=False
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="up | test | stop | manage")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="up | test | stop | manage | cosyvoice | doctor"
+    )
     data = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     data.add_argument(
         "--data",
@@ -98,6 +103,7 @@ def _parser(root: Path) -> argparse.ArgumentParser:
     commands.add_parser(
         "manage", parents=[data], add_help=False, help="run manage.py on a data folder that is up"
     )
+    cosyvoice.add_arguments(commands, root)
     return parser
 
 

@@ -89,8 +89,16 @@ class Processes:
     """The children that one data folder runs, apart from the embedded servers."""
 
     def __init__(
-        self, folder: DataFolder, *, root: Path, venv: Path, environment: Mapping[str, str], workers: int
+        self,
+        folder: DataFolder,
+        *,
+        root: Path,
+        venv: Path,
+        environment: Mapping[str, str],
+        workers: int,
+        worker_python: Path | None = None,
     ) -> None:
+        """`worker_python` is another environment's interpreter for the workers: torch is never in our own."""
         # The counters of the last run: a process of this one may have the number of one that is gone.
         shutil.rmtree(folder.run / "metrics", ignore_errors=True)
         private_folder(folder.run / "metrics")
@@ -101,8 +109,18 @@ class Processes:
         self.web = self._web()
         self.streams = self._streams()
         self.sweep = self._manage("sweep", "sweep")
-        self.supervisor = self._manage(
-            "workers", "workers", "--count", str(workers), stop_timeout=FINISH_SECONDS, MALLOC_ARENA_MAX="2"
+        self.supervisor = self._child(
+            "workers",
+            [
+                worker_python or venv / "bin" / "python",
+                root / "manage.py",
+                "workers",
+                "--count",
+                str(workers),
+            ],
+            cwd=root,
+            stop_timeout=FINISH_SECONDS,
+            MALLOC_ARENA_MAX="2",
         )
 
     def front(self, *, host: str, port: int) -> Child:

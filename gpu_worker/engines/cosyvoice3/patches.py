@@ -82,9 +82,7 @@ def load_wav(wav: Any, target_sr: int, min_sr: int = LEAST_RATE) -> Any:
     `torchaudio.load` needs torchcodec, and with it FFmpeg, since 2.9. Raises AssertionError below `min_sr`,
     as upstream does.
     """
-    import torch
-    import torchaudio
-
+    torch, torchaudio = importlib.import_module("torch"), importlib.import_module("torchaudio")
     if hasattr(wav, "seek"):
         wav.seek(0)
     samples, rate = soundfile.read(wav, dtype="float32", always_2d=True)
