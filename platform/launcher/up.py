@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from launcher import processes, ready
+from launcher import cosyvoice, processes, ready
 from launcher.errors import LauncherError, fail
 from launcher.files import read_json, write_private
 from launcher.folder import DataFolder
@@ -92,6 +92,7 @@ class Up:
         port = self._port()
         url = f"http://{processes.shown_host(options.host)}:{port}"
         self.folder.note_address(url)
+        model = cosyvoice.installation(self.root) if options.engine == "cosyvoice3" else None
         venv = install(self.root, ("embedded", *ENGINE_EXTRAS[options.engine]), self.say)
         self.services = Services(
             self.folder.path,
@@ -109,21 +110,30 @@ class Up:
             port=port,
             services=self.services.environment,
         )
+        if model:
+            environment |= model.environment()
         write_private(self.folder.environment_file, json.dumps(environment))
         self.processes = Processes(
-            self.folder, root=self.root, venv=venv, environment=environment, workers=options.workers
+            self.folder,
+            root=self.root,
+            venv=venv,
+            environment=environment,
+            workers=options.workers,
+            worker_python=model.python if model else None,
         )
         self.preparation = Preparation(
             self.folder, root=self.root, venv=venv, processes=self.processes, say=self.say
         )
-        self._prepare(self.services, self.processes, self.preparation)
+        bootstrap = self._prepare(self.services, self.processes, self.preparation)
         self._run(self.processes, port)
+        self.preparation.finish(bootstrap, "Bucket, voices and accounts are there")
         self._wait_ready(url)
         self.watch.add(self.processes.sweep)  # nobody waits for it
         self._announce(url)
 
-    def _prepare(self, services: Services, running: Processes, preparation: Preparation) -> None:
-        """Servers, tables, accounts, files. What takes long and needs nothing else begins first."""
+    def _prepare(self, services: Services, running: Processes, preparation: Preparation) -> Child | None:
+        """Servers, tables, files; what takes long and needs nothing else begins first. The task that makes the accounts
+        still runs at the end, if there is need for it."""
         environment = running.environment
         services.begin()
         weights = preparation.weights(self.options.engine, Path(environment["CHORUS_MODELS_DIR"]))
@@ -144,7 +154,7 @@ class Up:
             bootstrap = preparation.bootstrap()
         preparation.finish(messages, "Translations are compiled")
         preparation.finish(static, "Static files are collected")
-        preparation.finish(bootstrap, "Bucket, voices and accounts are there")
+        return bootstrap
 
     def _run(self, running: Processes, port: int) -> None:
         self.front = running.front(host=self.options.host, port=port)
