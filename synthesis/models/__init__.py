@@ -1,5 +1,6 @@
 """Tables, their constraints, and what a row knows about itself."""
 
+from synthesis.models.consents import VoiceConsent
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
 from synthesis.models.voices import Voice, VoiceVersion
 from synthesis.models.workers import Worker
@@ -12,6 +13,7 @@ __all__ = [
     "Status",
     "SynthesisRequest",
     "Voice",
+    "VoiceConsent",
     "VoiceVersion",
     "Worker",
 ]
