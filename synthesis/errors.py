@@ -14,6 +14,13 @@ class VoiceNotFound(NotFound):
     message = _("There is no such voice. GET /v1/voices lists the voices that you can use.")
 
 
+class ConsentNotFound(NotFound):
+    """No such recorded consent in this team."""
+
+    code = "consent_not_found"
+    message = _("There is no such recorded consent. GET /v1/audio/voice_consents lists them.")
+
+
 class UnknownVoice(InvalidInput):
     """A submission names a voice that the team does not have."""
 

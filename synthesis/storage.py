@@ -105,6 +105,11 @@ def version_key(team_id: UUID, version: VoiceVersion, name: str) -> str:
     return f"{voice_prefix(team_id, version.voice_id)}{version.id}/{name}"
 
 
+def consent_prefix(team_id: UUID, consent_id: UUID) -> str:
+    """What all of a recorded consent's keys begin with."""
+    return f"teams/{team_id}/consents/{consent_id}/"
+
+
 def put(key: str, body: bytes | BinaryIO, content_type: str) -> None:
     """Store an object; StorageUnavailable when that fails for longer than the retries."""
     with _translated():

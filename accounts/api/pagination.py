@@ -55,3 +55,28 @@ def page(request: Request, rows: Any, show: Any, *, size: int = 20) -> dict[str,
     paginator.page_size = size
     results = [show(row) for row in paginator.paginate_queryset(rows, request) or []]
     return {"next": paginator.get_next_link(), "previous": paginator.get_previous_link(), "results": results}
+
+
+def openai_page(request: Request, rows: Any, show: Any) -> dict[str, Any]:
+    """OpenAI's kind of page: `limit` (20), and `after`, the id of the last object that the caller has seen."""
+    paginator = NewestFirst()
+    size = paginator.get_page_size(request)
+    after = request.query_params.get("after", "")
+    if after:
+        try:
+            rows = rows.filter(id__lt=UUID(after))
+        except ValueError:
+            raise InvalidInput(
+                _("“after” is the id of the last object of the page before."),
+                code="cursor_invalid",
+                param="after",
+            ) from None
+    found = list(rows[: size + 1])
+    results = [show(row) for row in found[:size]]
+    return {
+        "object": "list",
+        "data": results,
+        "first_id": results[0]["id"] if results else None,
+        "last_id": results[-1]["id"] if results else None,
+        "has_more": len(found) > size,
+    }

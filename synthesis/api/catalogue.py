@@ -17,7 +17,7 @@ from accounts.api.schema import errors
 from accounts.errors import InvalidInput, NotFound
 
 #: Names that clients of OpenAI's API have built in; all of them mean the engine of this installation.
-ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts")
+ALIASES = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15")
 #: Chorus keeps no date of a model: the day that OpenAI's list began, so that clients that sort get something.
 _CREATED = 1_700_000_000
 

@@ -2,12 +2,20 @@
 
 from django.urls import path
 
-from synthesis.api import catalogue, speech, syntheses, voices
+from synthesis.api import catalogue, openai_voices, speech, syntheses, voices
 
 urlpatterns = [
     path("models", catalogue.ModelsView.as_view(), name="api_models"),
     path("models/<str:model>", catalogue.ModelView.as_view(), name="api_model"),
     path("audio/speech", speech.SpeechView.as_view(), name="api_speech"),
+    path("audio/voices", openai_voices.AudioVoicesView.as_view(), name="api_audio_voices"),
+    path("audio/voices/<str:voice_id>", openai_voices.AudioVoiceView.as_view(), name="api_audio_voice"),
+    path("audio/voice_consents", openai_voices.VoiceConsentsView.as_view(), name="api_voice_consents"),
+    path(
+        "audio/voice_consents/<str:consent_id>",
+        openai_voices.VoiceConsentView.as_view(),
+        name="api_voice_consent",
+    ),
     path("voices", voices.VoicesView.as_view(), name="api_voices"),
     path("voices/<str:voice_id>", voices.VoiceView.as_view(), name="api_voice"),
     path("voices/<str:voice_id>/sample", voices.VoiceSampleView.as_view(), name="api_voice_sample"),

@@ -114,7 +114,7 @@ class VoicesView(ApiView):
         created = voices.create(
             actor=self.actor,
             name=values["name"],
-            language=values["language"],
+            language=voices.closest_language(values["language"]),
             audio=upload.read(),
             filename=upload.name or "",
             transcript=values["transcript"],

@@ -69,7 +69,9 @@ class Voice(models.Model):
     objects_deleted = models.BooleanField(default=False)
     #: An operator has forbidden its use; its files stay, as evidence, and so that it can be restored.
     taken_down_at = models.DateTimeField(_("taken down"), null=True, blank=True)
-    taken_down_reason = models.CharField(_("why it was taken down"), max_length=200, blank=True, db_default="")
+    taken_down_reason = models.CharField(
+        _("why it was taken down"), max_length=200, blank=True, db_default=""
+    )
 
     objects = VoiceQuerySet.as_manager()
 
@@ -128,6 +130,10 @@ class VoiceVersion(models.Model):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
     consent_at = models.DateTimeField(_("consent given"))
+    #: Where the speaker said so themselves.
+    consent_recording = models.ForeignKey(
+        "synthesis.VoiceConsent", null=True, blank=True, on_delete=models.PROTECT, related_name="versions"
+    )
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:

@@ -20,7 +20,7 @@ from synthesis import nearest, storage, transcription
 from synthesis.audio import decode, prepare, quality
 from synthesis.engines import capabilities
 from synthesis.errors import VoiceNotFound
-from synthesis.models import Voice, VoiceVersion
+from synthesis.models import Voice, VoiceConsent, VoiceVersion
 
 #: What somebody who uploads a voice agrees to; the words are stored with each version.
 CONSENT_STATEMENT = gettext_lazy(
@@ -38,6 +38,7 @@ def create(
     filename: str = "",
     transcript: str = "",
     consent: bool,
+    consent_recording: VoiceConsent | None = None,
     gender: str = "",
     window: tuple[float, float] | None = None,
 ) -> Voice:
@@ -69,6 +70,7 @@ def create(
     )
     version = VoiceVersion(voice=voice, number=1, consent_by=actor.user, consent_at=timezone.now())
     version.consent_statement = str(CONSENT_STATEMENT)
+    version.consent_recording = consent_recording
     version.original_name = filename[:255]
     processed = _process(version, language, audio, window, transcript)
     voice.save(force_insert=True)
@@ -145,6 +147,7 @@ def update(
         consent_by=current.consent_by,
         consent_at=current.consent_at,
         consent_statement=current.consent_statement,
+        consent_recording_id=current.consent_recording_id,
         original_key=current.original_key,
         original_name=current.original_name,
         original_seconds=current.original_seconds,
@@ -248,6 +251,16 @@ def _check_choices(language: str, gender: str) -> None:
         raise InvalidInput(
             _("The gender is female, male, neutral or left out."), code="gender_unknown", param="gender"
         )
+
+
+def closest_language(wanted: str) -> str:
+    """The engine's language for a tag such as “en” or “en-AU”; the tag itself when it speaks none like it."""
+    languages = capabilities(settings.CHORUS_ENGINE).languages
+    exact = {tag.lower(): tag for tag in languages}
+    if wanted.lower() in exact:
+        return exact[wanted.lower()]
+    base = wanted.lower().split("-")[0]
+    return next((tag for tag in languages if tag.lower().split("-")[0] == base), wanted)
 
 
 def _check_room(actor: Actor, name: str) -> None:

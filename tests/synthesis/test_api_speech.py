@@ -298,7 +298,7 @@ class TestModels:
         response = client.get("/v1/models", headers=alice.headers)
         assert response.json()["object"] == "list"
         names = [model["id"] for model in response.json()["data"]]
-        assert names == ["hibari", "tts-1", "tts-1-hd", "gpt-4o-mini-tts"]
+        assert names == ["hibari", "tts-1", "tts-1-hd", "gpt-4o-mini-tts", "gpt-4o-mini-tts-2025-12-15"]
 
     def test_one(self, client, alice):
         assert client.get("/v1/models/tts-1", headers=alice.headers).json()["id"] == "tts-1"
