@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from accounts.panel.site import operator, panel, render_page
+from synthesis.models import LedgerCheck
 from synthesis.services import overview
 
 
@@ -16,13 +18,28 @@ def index(request: HttpRequest) -> HttpResponse:
     """How things stand; each part only for whom it is for."""
     who = operator(request)
     context: dict[str, Any] = {"title": _("Overview")}
+    attention: list[tuple[str, str, str]] = []
+    if who.can("synthesis.view_ledgercheck"):
+        attention += _ledger()
     if who.can("synthesis.view_worker"):
         state = overview.now()
-        context |= {"now": state, "attention": list(_attention(state))}
+        attention += _attention(state)
+        context["now"] = state
+    context["attention"] = attention
     return render_page(request, "admin/overview.html", context)
 
 
-def _attention(state: overview.Now) -> Any:
+def _ledger() -> Iterator[tuple[str, str, str]]:
+    latest = LedgerCheck.objects.order_by("-started_at").first()
+    if latest is not None and latest.differences:
+        yield (
+            _("The ledger does not add up: %(n)d differences.") % {"n": latest.differences},
+            reverse("admin:synthesis_ledgercheck_change", args=[latest.pk]),
+            "bad",
+        )
+
+
+def _attention(state: overview.Now) -> Iterator[tuple[str, str, str]]:
     """(words, where to look, how bad)."""
     workers = reverse("admin:synthesis_worker_changelist")
     if state.workers == 0:

@@ -2,16 +2,22 @@
 
 from synthesis.models.consents import VoiceConsent
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
+from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
 from synthesis.models.voices import Voice, VoiceVersion
 from synthesis.models.workers import Worker
 
 __all__ = [
     "Attempt",
+    "Dimension",
     "Format",
+    "Grain",
+    "LedgerCheck",
     "Output",
+    "RollupState",
     "Segment",
     "Status",
     "SynthesisRequest",
+    "UsageRollup",
     "Voice",
     "VoiceConsent",
     "VoiceVersion",

@@ -11,10 +11,10 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.services import idempotency
+from accounts.services import grants, idempotency, quotas
 from synthesis import doorbell, storage, tally
 from synthesis.models import Output, Status, SynthesisRequest, Voice, VoiceConsent
-from synthesis.services import dispatch, reconciliation, workers
+from synthesis.services import dispatch, reconciliation, verification, workers
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +92,9 @@ TASKS: tuple[tuple[Callable[[], int], int], ...] = (
     (delete_orphans, 60),
     (note_the_round, 5),
     (reconciliation.check, 600),
+    (quotas.apply_due, 10),
+    (grants.tend, 10),
+    (verification.start_nightly, 300),
     (idempotency.forget_old, 3600),
     (workers.forget_old, 3600),
 )
