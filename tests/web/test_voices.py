@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -124,9 +125,11 @@ def test_a_preset_has_no_page(sign_in, alice, hibari):
 
 def unchanged(page: str) -> dict[str, str]:
     """What the form of the page would send."""
-    return {
-        name: re.search(rf'name="{name}" value="([^"]*)"', page).group(1) for name in ("name", "start", "end")
-    } | {"language": "en-US", "gender": "", "transcript": ""}
+    names = ("name", "start", "end")
+    inputs = {name: re.search(rf'name="{name}" value="([^"]*)"', page).group(1) for name in names}
+    # Suggested by speech recognition where that is installed.
+    transcript = re.search(r'<textarea name="transcript"[^>]*>\n?(.*?)</textarea>', page, re.DOTALL).group(1)
+    return inputs | {"language": "en-US", "gender": "", "transcript": unescape(transcript)}
 
 
 def test_change_the_name(sign_in, alice, charlie, jane):
