@@ -92,6 +92,15 @@ def prepare_asr(models_dir: Path, *, python: Path, log: Log) -> None:
             _put((first / name,), folder / name, digest, scratch)
 
 
+def prepare_speaker(models_dir: Path, *, python: Path, log: Log) -> None:
+    """Put the speaker encoder in `models_dir/speaker`: for an image that takes uploads and speaks nothing itself.
+
+    Raises WeightsError.
+    """
+    with _building(models_dir) as scratch:
+        _speaker_encoder(models_dir / "speaker", python, scratch, log)
+
+
 # -- Kokoro
 # -----------------------------------------------------------------------------------------------------
 
@@ -375,13 +384,15 @@ def _download(command: list[str], what: str, *, cwd: Path) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Prepare what is named, for this interpreter's environment: for images and test machines."""
     parser = argparse.ArgumentParser(prog="python -m launcher.weights", description=main.__doc__)
-    parser.add_argument("names", nargs="+", metavar="engine|asr")
+    parser.add_argument("names", nargs="+", metavar="engine|asr|speaker")
     parser.add_argument("--models-dir", type=Path, default=Path(sys.prefix) / "share" / "chorus")
     options = parser.parse_args(arguments)
     try:
         for name in options.names:
             if name == "asr":
                 prepare_asr(options.models_dir, python=Path(sys.executable), log=print)
+            elif name == "speaker":
+                prepare_speaker(options.models_dir, python=Path(sys.executable), log=print)
             else:
                 prepare(name, options.models_dir, python=Path(sys.executable), log=print)
     except WeightsError as error:
