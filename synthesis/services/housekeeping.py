@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.services import grants, idempotency, quotas
 from synthesis import doorbell, storage, tally
 from synthesis.models import Output, Status, SynthesisRequest, Voice, VoiceConsent
-from synthesis.services import dispatch, reconciliation, verification, workers
+from synthesis.services import dispatch, verification, workers
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,6 @@ TASKS: tuple[tuple[Callable[[], int], int], ...] = (
     (delete_expired_outputs, 60),
     (delete_orphans, 60),
     (note_the_round, 5),
-    (reconciliation.check, 600),
     (quotas.apply_due, 10),
     (grants.tend, 10),
     (verification.start_nightly, 300),
