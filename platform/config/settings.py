@@ -227,7 +227,8 @@ SPECTACULAR_SETTINGS = {
     "SCHEMA_PATH_PREFIX": "/v1",
     # A field with a default may be left out of a body and is always in an answer: two shapes.
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    # Choices stay with their fields: as components of their own they get names that change with every new route.
+    "POSTPROCESSING_HOOKS": [],
 }
 
 # --- Logs: one JSON object a line -------------------------------------------------------------------------------
