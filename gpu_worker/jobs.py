@@ -23,6 +23,7 @@ from synthesis import storage, streams
 from synthesis.audio import check, encode, join
 from synthesis.models import Segment, SynthesisRequest, Voice
 from synthesis.services import dispatch
+from synthesis.text.spoken import spoken
 from synthesis.tally import note_claim
 
 logger = logging.getLogger(__name__)
@@ -216,15 +217,16 @@ def _make_segment(
     """Speak one segment, check it, store it, and write it down; who listens hears it while it is spoken."""
     heard = streams.Publisher(request, segment.index)
     started = time.monotonic()
+    text = spoken(segment.text)
     rate = engine.capabilities.sample_rate
-    resident.expect_progress(within=SILENCE_FIXED + SILENCE_PER_CHARACTER * len(segment.text))
+    resident.expect_progress(within=SILENCE_FIXED + SILENCE_PER_CHARACTER * len(text))
     problem = None
     for attempt in range(SEGMENT_TRIES):
         samples = _synthesise(
             engine,
             SegmentJob(
                 key=str(segment.id),
-                text=segment.text,
+                text=text,
                 voice=voice,
                 language=request.language,
                 speed=request.speed,
@@ -237,7 +239,7 @@ def _make_segment(
             lease,
             heard,
         )
-        problem = check.check(samples, rate, segment.text, request.language, request.speed)
+        problem = check.check(samples, rate, text, request.language, request.speed)
         if problem is None:
             break
         logger.warning(
