@@ -23,8 +23,8 @@ from synthesis import storage, streams
 from synthesis.audio import check, encode, join
 from synthesis.models import Segment, SynthesisRequest, Voice
 from synthesis.services import dispatch
-from synthesis.text.spoken import spoken
 from synthesis.tally import note_claim
+from synthesis.text.spoken import spoken
 
 logger = logging.getLogger(__name__)
 
