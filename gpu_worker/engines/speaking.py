@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
+# Django's own wants settings, which an engine has none of. The messages are translated where they are shown.
+from django.utils.translation.trans_null import gettext_noop
+
 from gpu_worker.engines.base import Failed, SegmentJob
 from synthesis.engines import Capabilities
 from synthesis.presets import PRESETS
@@ -14,14 +17,6 @@ logger = logging.getLogger(__name__)
 #: How loud every voice speaks: as the recordings that voices are made from (synthesis.audio.prepare).
 SPEECH_LUFS = -20.0
 
-
-def gettext_noop(message: str) -> str:
-    """Mark a message for translation where it is shown. (Django's own wants settings, which an engine has
-    none of.)
-    """
-    return message
-
-
 NOTHING_TO_SPEAK = gettext_noop("There is nothing in this text that can be spoken.")
 CANNOT_PRONOUNCE = gettext_noop("This text cannot be pronounced; try it in other words.")
 UNKNOWN_VOICE = gettext_noop("This engine does not have that voice.")
@@ -29,7 +24,7 @@ UNKNOWN_LANGUAGE = gettext_noop("This engine does not speak that language.")
 
 
 def gains(engine: str) -> dict[str, float]:
-    """The factor for each of `engine`'s presets that brings all to one loudness: theirs differ by up to 7 LU."""
+    """The factor for each of `engine`'s presets that brings all to one loudness: theirs differ by up to 10 LU."""
     return {
         preset.slug: 10 ** ((SPEECH_LUFS - preset.lufs) / 20) for preset in PRESETS if preset.engine == engine
     }

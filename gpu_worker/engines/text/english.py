@@ -16,6 +16,11 @@ from gpu_worker.engines.text import addresses
 _VERSION = re.compile(r"\b[vV]?(\d+(?:\.\d+){2,})\b")
 #: The largest number that the number reader has words for is 10^36.
 _LONG_NUMBER = re.compile(r"\d{16,}")
+_GROUPED_NUMBER = re.compile(r"(?<![\d,])\d{1,3}(?:,\d{3}){5,}")
+#: 1,1,1 is a list, no number.
+_LIST_COMMA = re.compile(r"(?<=\d),(?=\d)(?!\d{3}(?!\d))")
+#: No word is this long without a space; the phonemizer's work grows with the cube of it.
+_ENDLESS_WORD = re.compile(r"\S{48}(?=\S{16})")
 _LEADING_ZEROS = re.compile(r"(?<![\d.,:/-])0\d+(?![\d.:/-])")
 #: Signs that would be dropped, or that its markup would swallow: [text](phonemes) is a link for it.
 _SIGNS = str.maketrans(
@@ -56,9 +61,12 @@ def normalise(text: str) -> str:
     text = addresses.spoken(text, "en")
     text = _TILDE.sub("about ", text)
     text = _VERSION.sub(lambda found: found[0].replace(".", " point "), text)
+    text = _GROUPED_NUMBER.sub(lambda found: found[0].replace(",", ""), text)
+    text = _LIST_COMMA.sub(", ", text)
     text = _LONG_NUMBER.sub(lambda found: " ".join(found[0]), text)
     text = _LEADING_ZEROS.sub(lambda found: " ".join(found[0]), text)
-    return _romanise(text)
+    text = _romanise(text)
+    return _ENDLESS_WORD.sub(lambda found: found[0] + " ", text)
 
 
 def _romanise(text: str) -> str:

@@ -13,6 +13,10 @@ from gpu_worker.engines.base import EngineUnavailable
 
 _YEN = re.compile(r"[¥￥]\s?(\d[\d,]*(?:\.\d+)?)(?:円)?")
 _WAVE = re.compile(r"[〜～~](?=\s?\d)")
+_MARKS = frozenset("。、！？!?,.」』）")
+#: The romaniser looks for known words in everything that follows, which takes the cube of its length: it gets so many
+#: of the tagger's words at once, cut after a mark where there is one.
+_MOST_WORDS = 32
 #: pyopenjtalk's part of speech for letters that it can only spell.
 _SPELLED = "フィラー"
 
@@ -38,6 +42,8 @@ class Japanese:
         # Its own reads numbers one by one (4月 as よんがつ, 3.14 as さんじゅうよん, % not at all); pyopenjtalk knows
         # counters, dates and decimals. So the digits go to the tagger as they are.
         self._g2p.tagger = self._tag
+        self._tokens = self._g2p._romaji_tokens
+        self._g2p._romaji_tokens = self._in_stretches
         self._g2p._normalize_text = _normalise
 
     def knows(self, word: str) -> bool:
@@ -56,6 +62,16 @@ class Japanese:
         """The phonemes of `text`."""
         phonemes: str = self._g2p(text)
         return phonemes.replace("«", "(").replace("»", ")")
+
+    def _in_stretches(self, words: list[Any]) -> list[Any]:
+        tokens: list[Any] = []
+        while words:
+            most = words[:_MOST_WORDS]
+            marks = [place for place, word in enumerate(most) if word.surface in _MARKS]
+            cut = marks[-1] + 1 if marks and len(words) > _MOST_WORDS else len(most)
+            tokens += self._tokens(words[:cut])
+            words = words[cut:]
+        return tokens
 
     def _read(self, text: str) -> list[Any]:
         with warnings.catch_warnings():
