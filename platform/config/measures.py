@@ -21,7 +21,7 @@ from redis.exceptions import LockError, RedisError
 from accounts.redis import client
 from config import health
 from synthesis import doorbell, tally
-from synthesis.models import Worker
+from synthesis.models import LedgerCheck, Worker
 from synthesis.models.workers import ALIVE
 
 logger = logging.getLogger(__name__)
@@ -74,6 +74,7 @@ class ServiceCollector(Collector):
             try:
                 yield from _queue()
                 yield from _workers()
+                yield from _ledger()
             except DatabaseFailure:
                 logger.warning("The database does not answer: metrics are incomplete")
         if parts["redis"]:
@@ -184,6 +185,19 @@ def _workers() -> Iterator[Metric]:
     yield from (count, memory, done, load, taken)
 
 
+def _ledger() -> Iterator[Metric]:
+    differences = _gauge(
+        "chorus_ledger_differences",
+        "What did not add up at the last check of ledger, counters and requests. Always 0.",
+    )
+    checked = _gauge("chorus_ledger_checked_timestamp_seconds", "When the ledger was last checked.")
+    last = LedgerCheck.objects.order_by("-finished_at").first()
+    if last is not None:
+        differences.add_metric([], last.differences)
+        checked.add_metric([], last.finished_at.timestamp())
+    yield from (differences, checked)
+
+
 def _doorbells() -> Metric:
     bells = _gauge("chorus_doorbells", "Doorbells in the RQ queue that no worker has answered yet.")
     bells.add_metric([], doorbell.queue().count)
@@ -233,14 +247,6 @@ def _tallied(fields: dict[str, float]) -> Iterator[Metric]:
             buckets = [("+Inf" if bound == float("inf") else str(bound), n) for bound, n in seen.cumulative]
             family.add_metric(values, buckets, seen.sum)
         yield family
-    ledger = _gauge(
-        "chorus_ledger_differences",
-        "Counters that differ from the ledger, and requests that differ from their reservation. Always 0.",
-        "kind",
-    )
-    for values, number in tally.of(fields, "ledger_differences").items():
-        ledger.add_metric(values, number)
-    yield ledger
     swept = _gauge("chorus_sweep_last_run_timestamp_seconds", "When the sweep last went round.")
     if "sweep" in fields:
         swept.add_metric([], fields["sweep"])

@@ -11,10 +11,9 @@ from config import measures
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from accounts.models import UsageCounter
 from synthesis import tally
-from synthesis.models import SynthesisRequest, Worker
-from synthesis.services import dispatch, reconciliation, workers
+from synthesis.models import LedgerCheck, SynthesisRequest, Worker
+from synthesis.services import dispatch, workers
 from tests import factories
 
 MADE: dict[str, Any] = {
@@ -162,30 +161,14 @@ def test_addresses_that_match_nothing_share_one_label(db, client):
     assert value(scrape(client), "chorus_http_requests_total", route="(none)", method="GET") >= 1
 
 
-class TestLedger:
-    """Counters, entries and requests agree, and it shows when they do not."""
-
-    def test_everything_agrees(self, alice, client):
-        factories.submit(alice)
-        factories.submit(alice)
-        [claimed] = dispatch.claim(worker="w", engine="hibari")
-        finish(claimed)
-        dispatch.cancel(factories.submit(alice).id)
-        assert reconciliation.check() == 0
-        assert value(scrape(client), "chorus_ledger_differences", kind="counters") == 0
-
-    def test_a_counter_that_was_changed_by_hand(self, alice, client):
-        factories.submit(alice)
-        # Of team, person and key.
-        assert UsageCounter.objects.filter(api_key=None, user=None).update(used=1) == 1
-        assert reconciliation.differences() == {"counters": 1, "requests": 0}
-        reconciliation.check()
-        assert value(scrape(client), "chorus_ledger_differences", kind="counters") == 1
-
-    def test_a_request_that_was_changed_by_hand(self, alice):
-        request = factories.submit(alice)
-        SynthesisRequest.objects.filter(id=request.id).update(status="failed", completed_at=timezone.now())
-        assert reconciliation.differences() == {"counters": 0, "requests": 1}
+def test_the_last_check_of_the_ledger(db, client):
+    assert "chorus_ledger_differences" not in {s.name for f in scrape(client).values() for s in f.samples}
+    now = timezone.now()
+    LedgerCheck.objects.create(trigger="sweep", differences=2, finished_at=now - timedelta(days=1))
+    LedgerCheck.objects.create(trigger="sweep", differences=0, finished_at=now)
+    families = scrape(client)
+    assert value(families, "chorus_ledger_differences") == 0
+    assert value(families, "chorus_ledger_checked_timestamp_seconds") == pytest.approx(now.timestamp())
 
 
 class TestAccess:

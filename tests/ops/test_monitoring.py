@@ -14,7 +14,7 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from synthesis import tally
-from synthesis.services import dispatch, reconciliation, workers
+from synthesis.services import dispatch, workers
 from tests import factories
 from tests.ops import tools
 
@@ -62,7 +62,6 @@ def test_labels_that_are_used_exist(alice, client):
 
     redis().set("metrics:until", (timezone.now() - timedelta(minutes=1)).timestamp())
     tally.note_claim(0.1)
-    reconciliation.check()
     workers.beat(name="w", engine="hibari", host="h", pid=1, state="idle", gpu="0", gpu_percent=1)
     known: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(client.get("/metrics").content.decode()):
