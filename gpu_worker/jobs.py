@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import soundfile
@@ -94,9 +95,7 @@ def run_next() -> int:
     taken = dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=1)
     note_claim(time.perf_counter() - started)
     for request in taken:
-        with log_context.bind(
-            synthesis=str(request.id), team=str(request.team_id), attempt=request.attempt
-        ):
+        with log_context.bind(synthesis=str(request.id), team=str(request.team_id), attempt=request.attempt):
             _run(request, engine)
     return len(taken)
 
@@ -151,7 +150,9 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
     """All segments, joined, encoded, stored and completed; seconds of sound."""
     if request.voice.taken_down_at is not None:
         raise _SegmentFailed(
-            "voice_taken_down", gettext_noop("The operator of this service has blocked this voice."), retryable=False
+            "voice_taken_down",
+            gettext_noop("The operator of this service has blocked this voice."),
+            retryable=False,
         )
     if request.voice.deleted_at is not None:
         raise _SegmentFailed(
@@ -165,12 +166,13 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
         if not segment.audio_key:
             _make_segment(request, segment, engine, voice, lease)
     resident.expect_progress(within=300)
+    container = cast(encode.Format, request.format)  # the database knows these only
     with tempfile.TemporaryFile() as file:
         sounds = ((_load(segment), segment.pause) for segment in segments)
         encoded = encode.encode_file(
             file,
             join.join(sounds, rate=rate),
-            format=request.format,
+            format=container,
             rate=rate,
             title=request.title,
             artist=request.voice.name,
@@ -180,8 +182,8 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0)
         lease.check()
-        key = storage.output_key(request, encode.EXTENSIONS[request.format])
-        content_type = encode.CONTENT_TYPES[request.format]
+        key = storage.output_key(request, encode.EXTENSIONS[container])
+        content_type = encode.CONTENT_TYPES[container]
         storage.put(key, file, content_type)
     if not dispatch.complete(
         request,
@@ -242,9 +244,7 @@ def _make_segment(
         problem = check.check(samples, rate, text, request.language, request.speed)
         if problem is None:
             break
-        logger.warning(
-            "A segment came out wrong", extra={"segment": segment.index, "problem": problem.code}
-        )
+        logger.warning("A segment came out wrong", extra={"segment": segment.index, "problem": problem.code})
         if heard.was_heard:
             break
     if problem is not None:

@@ -66,7 +66,7 @@ def hit(actor: Actor) -> Window | None:
     }
     windows = {key: limit for key, limit in allowed.items() if limit is not None}
     try:
-        tightest, room, wait = client().eval(  # type: ignore[misc]
+        tightest, room, wait = client().eval(
             _SCRIPT, len(windows), *windows, time.time(), WINDOW_SECONDS, str(new_id()), *windows.values()
         )
     except RedisError:

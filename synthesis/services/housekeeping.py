@@ -68,7 +68,8 @@ def delete_orphans() -> int:
             SynthesisRequest.objects.filter(id=request.id).update(objects_deleted=True)
         count += 1
     for voice in Voice.objects.filter(deleted_at__lt=ended, objects_deleted=False)[:_BATCH]:
-        storage.delete_prefix(storage.voice_prefix(voice.team_id, voice.id))
+        if voice.team_id:
+            storage.delete_prefix(storage.voice_prefix(voice.team_id, voice.id))
         Voice.objects.filter(id=voice.id).update(objects_deleted=True)
         count += 1
     for consent in VoiceConsent.objects.filter(deleted_at__lt=ended)[:_BATCH]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from accounts import redis
@@ -17,7 +19,7 @@ def test_the_window_slides(monkeypatch):
     alice = factories.owner("Alice")
     TeamQuota.objects.create(team=alice.actor.team, requests_per_minute=3)
     now = [1_000_000.0]
-    monkeypatch.setattr(rates.time, "time", lambda: now[0])
+    monkeypatch.setattr(time, "time", lambda: now[0])
     assert [rates.hit(alice.actor).remaining for _i in range(3)] == [2, 1, 0]
     with pytest.raises(LimitReached) as caught:
         rates.hit(alice.actor)

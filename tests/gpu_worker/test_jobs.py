@@ -42,6 +42,9 @@ class Scripted:
         self.steps = list(steps)
         self.jobs = []
 
+    def load(self):
+        pass
+
     def synthesise(self, jobs):
         (job,) = jobs
         self.jobs.append(job)

@@ -26,12 +26,17 @@ def _speak(client, text, **fields):
     return samples, rate
 
 
+def _heard(client, text, language, **fields):
+    samples, rate = _speak(client, text, **fields)
+    return asr.transcribe(samples, rate, language)
+
+
 def test_english_and_mandarin_are_understood(kokoro):
     with kokoro.client() as client:
         voices = {voice["language"]: voice["id"] for voice in client.get("/v1/voices").json()["results"]}
-        heard = asr.transcribe(*_speak(client, ENGLISH, voice=voices["en-US"]), "en")
+        heard = _heard(client, ENGLISH, "en", voice=voices["en-US"])
         assert asr.wer(ENGLISH, heard) <= 0.10, heard
-        heard = asr.transcribe(*_speak(client, MANDARIN, voice=voices["zh"]), "zh")
+        heard = _heard(client, MANDARIN, "zh", voice=voices["zh"])
         assert asr.cer(MANDARIN, heard) <= 0.10, heard
 
 
@@ -118,7 +123,7 @@ def test_every_format_holds_the_same_sound(hibari, format):
     from synthesis.audio import decode
 
     if format == "pcm":
-        samples, rate = np.frombuffer(audio.content, "<i2").astype(np.float32) / 32768, 24_000
+        samples, rate = (np.frombuffer(audio.content, "<i2") / 32768).astype(np.float32), 24_000
     else:
         clip = decode.decode(audio.content)
         samples, rate = clip.samples, clip.rate

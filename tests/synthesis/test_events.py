@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -23,6 +24,10 @@ async def _close():
     await sync_to_async(connections.close_all)()
 
 
+async def _end(stream: Any) -> None:
+    await stream.aclose()
+
+
 async def _next(stream, want, within=5.0):
     async def find():
         async for item in stream:
@@ -39,14 +44,14 @@ async def test_a_listener_hears_what_is_announced():
     assert await anext(stream) is None
     request = await sync_to_async(factories.submit)(alice)
     assert await _next(stream, bool) == (events.team_channel(alice.actor.team.id), str(request.id))
-    await stream.aclose()
+    await _end(stream)
 
 
 async def test_without_redis_a_listener_is_told_to_look(settings):
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     stream = events.listen("x", every=0.01)
     assert [await anext(stream) for _i in range(3)] == [None, None, None]
-    await stream.aclose()
+    await _end(stream)
 
 
 async def _open(person):
@@ -55,7 +60,7 @@ async def _open(person):
     response = await client.get("/events/")
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/event-stream"
-    stream = aiter(response)
+    stream: Any = aiter(response)  # type: ignore[arg-type]
     assert await anext(stream) == b": still here\n\n"
     return stream
 
@@ -74,8 +79,8 @@ async def test_a_page_hears_its_team_and_never_a_strangers_ids():
     await sync_to_async(dispatch.claim)(worker="w", engine="hibari")
     heard = await _next(his, lambda item: item.startswith(b"event"))
     assert heard == b"event: queue\ndata: moved\n\n"
-    await hers.aclose()
-    await his.aclose()
+    await _end(hers)
+    await _end(his)
 
 
 async def test_without_a_session_the_stream_says_stop():
