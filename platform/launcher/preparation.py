@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from launcher.errors import LauncherError
 from launcher.files import private_folder, read_json, write_private
@@ -29,7 +30,7 @@ class Preparation:
         self._say = say
         self._after: dict[Child, Callable[[], None]] = {}
         self._told: dict[Child, int] = {}
-        self._prepared: Callable[[], None] = lambda: None
+        self._stamp = folder.run / "prepared.json"
         self.running: list[Child] = []
 
     def begin(self, task: Child, after: Callable[[], None] = lambda: None, *, tell: bool = False) -> Child:
@@ -72,21 +73,18 @@ class Preparation:
         for task in self.running:
             task.kill()
 
-    def is_needed(self) -> bool:
-        """Whether tables and accounts must be looked at: not when the last start did so with the same code and on the
-        same embedded servers. Two starts of Django, that is seconds, are spared."""
-        stamp = self._folder.run / "prepared.json"
-        state = {
-            "code": self._code(),
-            "data": self._data(),
-            "engine": self._processes.environment["CHORUS_ENGINE"],
-        }
-        known = None not in state["data"] and self._folder.bootstrap_file.exists()
-        if known and read_json(stamp) == state:
-            return False
-        stamp.unlink(missing_ok=True)
-        self._prepared = lambda: write_private(stamp, json.dumps(state))
-        return True
+    def is_done(self) -> bool:
+        """Whether the last start did all this with the same code, on the same embedded servers: then tables and
+        accounts need not be looked at, which spares two starts of Django."""
+        state = self._state()
+        return None not in state["data"] and read_json(self._stamp) == state
+
+    def _state(self) -> dict[str, Any]:
+        engine = self._processes.environment["CHORUS_ENGINE"]
+        return {"code": self._code(), "data": self._data(), "engine": engine}
+
+    def _note_done(self) -> None:
+        write_private(self._stamp, json.dumps(self._state()))
 
     def _code(self) -> str:
         folders = ("accounts", "synthesis", "gpu_worker", "platform/config")
@@ -94,22 +92,24 @@ class Preparation:
         return _digest([self._root / "pyproject.toml", *sorted(files)])
 
     def _data(self) -> list[int | None]:
-        """Which data folders these are; None for servers outside, whose state we cannot know."""
-        folders = (self._folder.path / "postgres" / "data", self._folder.path / "seaweedfs" / "data")
+        """Which data these are; None for servers outside, whose state we cannot know, and for what is missing."""
+        folder = self._folder.path
+        parts = (folder / "postgres" / "data", folder / "seaweedfs" / "data", self._folder.bootstrap_file)
         outside = any(
             os.environ.get(name) for name in ("DATABASE_URL", "DATABASE_URL_FILE", "S3_ENDPOINT_URL")
         )
-        return [None if outside or not folder.is_dir() else folder.stat().st_ino for folder in folders]
+        return [None if outside or not part.exists() else part.stat().st_ino for part in parts]
 
     def migrate(self) -> Child:
         """Bring the database to the tables of this version."""
+        self._stamp.unlink(missing_ok=True)
         return self.begin(self._processes.task("migrate", "migrate", "--noinput", "-v", "1"))
 
     def bootstrap(self) -> Child:
         """Bucket, preset voices, demo team; its secrets go to a file of the data folder."""
         return self.begin(
             self._processes.task("bootstrap", "bootstrap", "--state", str(self._folder.bootstrap_file)),
-            self._prepared,
+            self._note_done,
         )
 
     def weights(self, engine: str, models: Path) -> Child:

@@ -45,7 +45,9 @@ class SeaweedFS:
             "-s3.port.lance=0",
             "-s3.iam=false",
         ]
-        argv += ["-master.telemetry=false", "-s3.config=identities.json"]
+        # With the Raft state of its last run a lone master may wait five seconds for an election; what is stored
+        # where it learns from the volumes in any case.
+        argv += ["-master.telemetry=false", "-master.resumeState=false", "-s3.config=identities.json"]
         # Relative to the working folder: socket paths may have only about 100 bytes, and /tmp is not ours.
         argv += ["-filer.localSocket=filer.sock", "-s3.localSocket=s3.sock"]
         self.child = Child(

@@ -124,43 +124,52 @@ class Up:
         self.preparation = Preparation(
             self.folder, root=self.root, venv=venv, processes=self.processes, say=self.say
         )
-        bootstrap = self._prepare(self.services, self.processes, self.preparation)
-        self._run(self.processes, port)
-        self.preparation.finish(bootstrap, "Bucket, voices and accounts are there")
+        self._bring_up(self.services, self.processes, self.preparation, port)
         self._wait_ready(url)
         self.watch.add(self.processes.sweep)  # nobody waits for it
         self._announce(url)
 
-    def _prepare(self, services: Services, running: Processes, preparation: Preparation) -> Child | None:
-        """Servers, tables, files; what takes long and needs nothing else begins first. The task that makes the accounts
-        still runs at the end, if there is need for it."""
+    def _bring_up(self, services: Services, running: Processes, preparation: Preparation, port: int) -> None:
+        """Servers, files, tables, processes, accounts: each as early as what it needs is there.
+
+        Where all was prepared by an earlier start, everything begins at once: the processes take longer to load
+        than the servers, and wait for them.
+        """
         environment = running.environment
+        prepared = preparation.is_done()
         services.begin()
         weights = preparation.weights(self.options.engine, Path(environment["CHORUS_MODELS_DIR"]))
         messages = preparation.messages()
         static = preparation.static(Path(environment["CHORUS_STATIC_ROOT"]))
+        at_once = prepared and not messages and not static
+        if at_once:
+            self._start_worker(running)
+            self._start_rest(running, port)
         services.wait(("PostgreSQL", "Valkey"), self.say)
         for server in services.servers.values():
             self.watch.add(server.child, server.start)
-        migrate = bootstrap = None
-        if preparation.is_needed():
-            migrate = preparation.migrate()
-        preparation.finish(migrate, "The database is up to date")
+        if not prepared:
+            preparation.finish(preparation.migrate(), "The database is up to date")
         preparation.finish(weights, "Speech weights are there and checked")
-        if self.options.workers:
-            self.watch.add(running.supervisor)  # loading a model takes longest
+        if not at_once:
+            self._start_worker(running)  # loading a model takes longest
         services.wait(("SeaweedFS",), self.say)
-        if migrate:
-            bootstrap = preparation.bootstrap()
+        bootstrap = None if prepared else preparation.bootstrap()
         preparation.finish(messages, "Translations are compiled")
         preparation.finish(static, "Static files are collected")
-        return bootstrap
+        if not at_once:
+            self._start_rest(running, port)
+        preparation.finish(bootstrap, "Bucket, voices and accounts are there")
+        self.say(f"The processes are started; a worker is loading {self.options.engine}")
 
-    def _run(self, running: Processes, port: int) -> None:
+    def _start_worker(self, running: Processes) -> None:
+        if self.options.workers:
+            self.watch.add(running.supervisor)
+
+    def _start_rest(self, running: Processes, port: int) -> None:
         self.front = running.front(host=self.options.host, port=port)
         for child in (running.web, running.streams, self.front):
             self.watch.add(child)
-        self.say(f"The processes are started; a worker is loading {self.options.engine}")
 
     def _port(self) -> int:
         """The public port, after a look at whether it can be had."""
