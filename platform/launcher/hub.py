@@ -13,6 +13,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -70,26 +71,26 @@ class Hub(Protocol):
 
 
 class ModelScope:
-    """modelscope.cn, by the `modelscope` package."""
+    """modelscope.cn, or what MODELSCOPE_ENDPOINT names, by the client that comes with the `modelscope` package."""
 
     name = "ModelScope"
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._api: Any = import_module("modelscope.hub.api").HubApi()
-        self._download: Any = import_module("modelscope.hub.file_download").model_file_download
+        endpoint = os.environ.get("MODELSCOPE_ENDPOINT") or None
+        self._api: Any = import_module("modelscope_hub").HubApi(endpoint=endpoint)
 
     def files(self) -> list[RemoteFile]:
         """All files of the model."""
         return [
-            RemoteFile(entry["Path"], int(entry["Size"]), str(entry.get("Sha256") or ""))
-            for entry in self._api.get_model_files(self._model, recursive=True)
-            if entry.get("Type") != "tree"
+            RemoteFile(entry.path, entry.size, entry.sha256 or "")
+            for entry in self._api.list_repo_files(self._model, "model")
+            if not entry.is_dir
         ]
 
     def fetch(self, path: str, folder: Path) -> None:
         """Bring one file."""
-        self._download(self._model, path, local_dir=str(folder))
+        self._api.download_file(self._model, "model", path, local_dir=str(folder))
 
 
 class HuggingFace:
@@ -213,7 +214,7 @@ def explain(error: BaseException, name: str) -> str:
         return f"{name} cannot answer at the moment ({status})"
     kinds = {kind.__name__ for kind in type(error).__mro__}
     words = " ".join(str(error).split())[:200]
-    if kinds & {"ConnectionError", "ConnectTimeout", "Timeout", "LocalEntryNotFoundError", "MaxRetryError"}:
+    if kinds & {"ConnectionError", "ConnectTimeout", "Timeout", "LocalEntryNotFoundError", "NetworkError"}:
         return f"no connection to {name} (try the other --source, or set HTTPS_PROXY): {words}"
     return f"{type(error).__name__}: {words}"
 

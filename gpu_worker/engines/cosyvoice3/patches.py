@@ -27,6 +27,8 @@ def logging_kept() -> Iterator[None]:
     """
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
+    # Upstream's `basicConfig` adds a handler only where there is none yet.
+    root.addHandler(logging.NullHandler())
     try:
         yield
     finally:

@@ -123,9 +123,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"Loaded in {time.monotonic() - started:.0f} s on {device}", flush=True)
         if options.prompt:
             clip = options.prompt.read_bytes()
-            voice = VoiceSpec("trial", "zh", transcript=options.transcript, prompt_audio=lambda: clip)
+            voice = VoiceSpec("prompt", "zh", transcript=options.transcript, prompt_audio=lambda: clip)
         else:
-            voice = VoiceSpec("trial", "zh", preset=SAMPLE_PRESET)
+            voice = VoiceSpec("sample", "zh", preset=SAMPLE_PRESET)
             clip = engine.upstream.sample[0] if engine.upstream.sample else b""
         engine.prepare(voice)
     except (EngineUnavailable, UnusableAudio, OSError) as error:

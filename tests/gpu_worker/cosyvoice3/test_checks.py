@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,8 +22,8 @@ def sound(seconds: float, level: float = 0.2) -> np.ndarray:
     return tone.astype(np.float32)
 
 
-def code(samples: np.ndarray, **fields: object) -> str:
-    found = find_fault(samples, RATE, job(**{"text": TEXT, **fields}))
+def code(samples: np.ndarray, *, text: str = TEXT, **fields: Any) -> str:
+    found = find_fault(samples, RATE, job(text=text, **fields))
     return found.code if found else ""
 
 
@@ -64,7 +66,7 @@ def test_tags_take_time_and_are_not_read_out() -> None:
 
 
 def test_a_conversion_is_judged_by_its_sound_alone() -> None:
-    source = {"text": "", "source_audio": lambda: b""}
+    source: dict[str, Any] = {"text": "", "source_audio": lambda: b""}
     assert code(sound(0.6), **source) == ""
     assert code(sound(29), **source) == ""
     assert code(np.concatenate([sound(3), np.zeros(4 * RATE, np.float32), sound(3)]), **source) == ""

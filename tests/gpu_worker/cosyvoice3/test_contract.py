@@ -245,8 +245,12 @@ def test_callbacks_run_in_the_thread_that_iterates(engine: CosyVoice3) -> None:
     def here(*_: object) -> None:
         threads.add(threading.get_ident())
 
+    def cancelled() -> bool:
+        here()
+        return False
+
     given = voice(1, features=here, store_features=here)
-    list(engine.synthesise([job(voice=given, cancelled=lambda: bool(here()))]))
+    list(engine.synthesise([job(voice=given, cancelled=cancelled)]))
     assert threads == {threading.get_ident()}
 
 

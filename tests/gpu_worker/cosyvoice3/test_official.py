@@ -229,7 +229,8 @@ def test_cached_and_full_forward_agree(loaded: CosyVoice3) -> None:
     with torch.inference_mode():
         inputs = torch.randn(1, 12, tiny.HIDDEN)
         whole, _ = encoder.forward_one_step(inputs, masks=torch.ones(1, 12, 12, dtype=torch.bool))
-        cache, steps = None, []
+        cache: Any = None
+        steps: list[Any] = []
         for length in (5, 1, 1, 3, 1, 1):
             begin = sum(step.shape[1] for step in steps)
             part = inputs[:, begin : begin + length]
