@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 from uuid import UUID
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -12,6 +13,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from accounts import tracing
 from config import metrics
 
 logger = logging.getLogger("chorus.access")
@@ -37,24 +39,31 @@ class Observe:
         if self._waits:
             return self.answer_later(request)
         started = time.perf_counter()
-        response = self.get_response(request)
-        _note(request, response, time.perf_counter() - started)
+        with tracing.span("HTTP", parent=request.headers.get("traceparent", ""), server=True) as span:
+            response = self.get_response(request)
+            _note(request, response, time.perf_counter() - started, span)
         return response
 
     async def answer_later(self, request: HttpRequest) -> HttpResponseBase:
         """The same under ASGI."""
         started = time.perf_counter()
-        response: HttpResponseBase = await self.get_response(request)  # type: ignore[misc]
-        _note(request, response, time.perf_counter() - started)
+        with tracing.span("HTTP", parent=request.headers.get("traceparent", ""), server=True) as span:
+            response: HttpResponseBase = await self.get_response(request)  # type: ignore[misc]
+            _note(request, response, time.perf_counter() - started, span)
         return response
 
 
-def _note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+def _note(request: HttpRequest, response: HttpResponseBase, seconds: float, span: Any) -> None:
     method = request.method if request.method in _METHODS else "OTHER"
     route = route_of(request)
     code = getattr(response, "error_code", "")
     metrics.REQUESTS.labels(method, route, str(response.status_code), code).inc()
     metrics.SECONDS.labels(method, route).observe(seconds)
+    if span is not None:
+        span.update_name(f"{method} {route}")
+        span.set_attribute("http.request.method", method)
+        span.set_attribute("http.route", route)
+        span.set_attribute("http.response.status_code", response.status_code)
     level = logging.DEBUG if route in _QUIET else logging.INFO
     if logger.isEnabledFor(level):
         logger.log(
