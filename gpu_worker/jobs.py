@@ -17,10 +17,10 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 from django.utils.translation import gettext_noop
 
-from accounts import log_context
+from accounts import log_context, tracing
 from gpu_worker import resident
 from gpu_worker.engines.base import Audio, Engine, Failed, Finished, Samples, SegmentJob, VoiceSpec
-from synthesis import storage, streams
+from synthesis import storage, streams, traces
 from synthesis.audio import check, encode, join
 from synthesis.models import Segment, SynthesisRequest, Voice
 from synthesis.services import dispatch
@@ -96,7 +96,8 @@ def run_next() -> int:
     note_claim(time.perf_counter() - started)
     for request in taken:
         with log_context.bind(synthesis=str(request.id), team=str(request.team_id), attempt=request.attempt):
-            _run(request, engine)
+            with traces.continued(request):
+                _run(request, engine)
     return len(taken)
 
 
@@ -164,7 +165,8 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
     for segment in segments:
         lease.check()
         if not segment.audio_key:
-            _make_segment(request, segment, engine, voice, lease)
+            with tracing.span("segment", index=segment.index, characters=len(segment.text)):
+                _make_segment(request, segment, engine, voice, lease)
     resident.expect_progress(within=300)
     container = cast(encode.Format, request.format)  # the database knows these only
     with tempfile.TemporaryFile() as file:

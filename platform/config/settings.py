@@ -41,6 +41,9 @@ PROMETHEUS_MULTIPROC_DIR = env.text("PROMETHEUS_MULTIPROC_DIR", "")
 if PROMETHEUS_MULTIPROC_DIR:
     # Before anything imports prometheus_client, which django_rq does.
     Path(PROMETHEUS_MULTIPROC_DIR).mkdir(parents=True, exist_ok=True)
+#: Where traces go by OTLP over HTTP (http://collector:4318), and how many of a hundred.
+CHORUS_OTLP_ENDPOINT = env.text("CHORUS_OTLP_ENDPOINT", "")
+CHORUS_TRACE_PERCENT = env.integer("CHORUS_TRACE_PERCENT", 100)
 #: Whether this process answers by ASGI (set by `config.asgi`), where a request may wait without a thread.
 CHORUS_ASGI = False
 
@@ -69,6 +72,7 @@ INSTALLED_APPS = [
     "accounts",
     "synthesis",
     "gpu_worker",
+    "config.apps.InstallationConfig",
 ]
 
 MIDDLEWARE = [

@@ -15,7 +15,7 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import InvalidInput, LimitReached, NotAllowed
 from accounts.services import audit, ledger, limits
-from synthesis import doorbell, events
+from synthesis import doorbell, events, traces
 from synthesis.engines import Capabilities, capabilities
 from synthesis.errors import UnknownVoice
 from synthesis.models import Format, Segment, Status, SynthesisRequest, Voice
@@ -170,6 +170,7 @@ def submit(
             characters=planned.characters,
             source=actor.source,
         )
+        traces.carry(request)
         doorbell.ring()
         events.announce(request)
     return request
