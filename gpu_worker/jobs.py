@@ -95,9 +95,9 @@ def run_next() -> int:
     taken = dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=1)
     note_claim(time.perf_counter() - started)
     for request in taken:
-        with log_context.bind(synthesis=str(request.id), team=str(request.team_id), attempt=request.attempt):
-            with traces.continued(request):
-                _run(request, engine)
+        ids = {"synthesis": str(request.id), "team": str(request.team_id), "attempt": request.attempt}
+        with log_context.bind(**ids), traces.continued(request):
+            _run(request, engine)
     return len(taken)
 
 
