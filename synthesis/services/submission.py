@@ -196,6 +196,8 @@ def _check_queue(actor: Actor) -> None:
 
 def find_voice(actor: Actor, voice: str) -> Voice:
     """The voice with this id or name (any case; a team's own before a preset); UnknownVoice otherwise."""
+    if not voice.isprintable():  # among others NUL, which the database refuses to look for
+        raise UnknownVoice(param="voice")
     usable = Voice.objects.usable(actor).select_related("current_version")
     try:
         found = usable.filter(id=UUID(voice)).first()
