@@ -12,6 +12,8 @@ BODY_LIMIT_MB = 64
 #: Seconds for which a request waits for a web or streams process that is being started again: three seconds on an
 #: idle machine, several times that on one whose cores are all speaking.
 RETRY_SECONDS = 30
+#: Seconds in which a page or an answer of the API has to begin.
+WEB_SECONDS = 120
 
 _STREAMS = (
     "/v1/audio/speech",
@@ -73,7 +75,7 @@ http://:{port} {{
 	handle {{
 		encode zstd gzip
 		reverse_proxy unix/web.sock {{
-			{upstream}
+			{web_upstream}
 		}}
 	}}
 
@@ -114,6 +116,10 @@ _UPSTREAM = f"""lb_try_duration {RETRY_SECONDS}s
 				keepalive off
 			}}"""
 
+# The socket outlives the web process, so a request waits in its queue while that is started again; an end to the
+# waiting, for when it is not. The longest page is an upload of ten minutes of sound, which takes some seconds.
+_WEB_TIMEOUT = f"keepalive off\n\t\t\t\tresponse_header_timeout {WEB_SECONDS}s"
+
 _LARGE = f"The request is larger than {BODY_LIMIT_MB} MB. Send a shorter recording."
 _UNAVAILABLE = "Chorus is just being started again. Try again in a few seconds."
 _LARGE_ZH = f"请求超过 {BODY_LIMIT_MB} MB，请上传更短的录音。"
@@ -133,6 +139,7 @@ def configuration(*, host: str, port: int, trusted_proxies: str = "") -> str:
         trusted_proxies=f"trusted_proxies static {trusted_proxies}" if trusted_proxies else "",
         streams=" ".join(_STREAMS),
         upstream=_UPSTREAM,
+        web_upstream=_UPSTREAM.replace("keepalive off", _WEB_TIMEOUT),
         large=_quoted(_problem(413, "request_too_large", "invalid_request_error", _LARGE)),
         unavailable=_quoted(_problem(503, "unavailable", "api_error", _UNAVAILABLE)),
         large_page=_quoted(_page(_LARGE, _LARGE_ZH)),

@@ -10,6 +10,11 @@ from typing import Any
 from launcher.process import die_with_parent
 
 
+def on_starting(server: Any) -> None:
+    """Before the parent listens: the socket is the launcher's and must stay where it is, as one of systemd's must."""
+    server.systemd = True
+
+
 def post_fork(server: Any, worker: Any) -> None:
     """In a new worker: it ends with its parent, also with one that was killed, and at once."""
     die_with_parent(signal.SIGKILL, parent=server.pid)()

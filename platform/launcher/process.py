@@ -59,6 +59,7 @@ class Child:
         stop_signal: signal.Signals = signal.SIGTERM,
         death_signal: signal.Signals = signal.SIGTERM,
         stop_timeout: float = 10.0,
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.argv = [str(part) for part in argv]
@@ -68,6 +69,7 @@ class Child:
         self.stop_signal = stop_signal
         self.death_signal = death_signal
         self.stop_timeout = stop_timeout
+        self.pass_fds = tuple(pass_fds)
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -85,6 +87,7 @@ class Child:
                     env=self.env,
                     cwd=self.cwd,
                     start_new_session=True,
+                    pass_fds=self.pass_fds,
                     preexec_fn=die_with_parent(self.death_signal),
                 )
         except OSError as error:

@@ -15,6 +15,8 @@ from launcher.folder import DataFolder
 from launcher.process import Child
 
 WEB_WORKERS = 2
+#: Connections that wait while a process is started again; the kernel's own limit (net.core.somaxconn) is 4096.
+BACKLOG = 1024
 WEB_THREADS = 8
 #: Database connections of the streams process, whose threads come and go.
 STREAMS_POOL = 8
@@ -85,6 +87,20 @@ def allowed_hosts(host: str) -> list[str]:
     return sorted(names)
 
 
+def listen(path: Path) -> socket.socket:
+    """A Unix socket that listens at `path`, however long that is, and that only its owner may use."""
+    path.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_PATH)
+    try:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+        path.chmod(0o600)
+        listener.listen(BACKLOG)
+    finally:
+        os.close(folder)
+    return listener
+
+
 class Processes:
     """The children that one data folder runs, apart from the embedded servers."""
 
@@ -106,6 +122,9 @@ class Processes:
         self.root = root
         self.venv = venv
         self.environment = dict(environment)
+        # Ours and not the processes': while one of them is started again, connections wait in the socket's queue
+        # instead of being refused, or dropped between the last look and the end.
+        self._sockets = {name: listen(folder.run / f"{name}.sock") for name in ("web", "streams")}
         self.web = self._web()
         self.streams = self._streams()
         self.sweep = self._manage("sweep", "sweep")
@@ -153,26 +172,32 @@ class Processes:
             self.venv / "bin" / "gunicorn",
             "config.wsgi:application",
             "--bind",
-            "unix:web.sock",
+            f"fd://{self._sockets['web'].fileno()}",
         ]
         argv += ["--worker-class", "gthread", "--workers", str(WEB_WORKERS), "--threads", str(WEB_THREADS)]
         argv += ["--config", "python:launcher.gunicorn_hooks"]
         argv += ["--preload", "--no-control-socket", "--forwarded-allow-ips", "*", "--graceful-timeout", "20"]
         if os.access(shared_memory, os.W_OK):
             argv += ["--worker-tmp-dir", shared_memory]
-        return self._child("web", argv, stop_timeout=25)
+        return self._child("web", argv, stop_timeout=25, pass_fds=[self._sockets["web"].fileno()])
 
     def _streams(self) -> Child:
         argv: list[str | Path] = [
             self.venv / "bin" / "uvicorn",
             "config.asgi:application",
-            "--uds",
-            "streams.sock",
+            "--fd",
+            str(self._sockets["streams"].fileno()),
         ]
         argv += ["--lifespan", "off", "--no-access-log", "--no-server-header", "--log-level", "warning"]
         # Which entry of X-Forwarded-For counts is decided by accounts.api.authentication; uvicorn would take the first.
         argv += ["--no-proxy-headers", "--timeout-graceful-shutdown", "3"]
-        return self._child("streams", argv, stop_timeout=8, CHORUS_DB_POOL=str(STREAMS_POOL))
+        return self._child(
+            "streams",
+            argv,
+            stop_timeout=8,
+            pass_fds=[self._sockets["streams"].fileno()],
+            CHORUS_DB_POOL=str(STREAMS_POOL),
+        )
 
     def _manage(self, name: str, *arguments: str, stop_timeout: float = 10, **extra: str) -> Child:
         argv: list[str | Path] = [self.venv / "bin" / "python", self.root / "manage.py", *arguments]
@@ -185,6 +210,7 @@ class Processes:
         *,
         stop_timeout: float = 10,
         cwd: Path | None = None,
+        pass_fds: Sequence[int] = (),
         **extra: str,
     ) -> Child:
         return Child(
@@ -195,4 +221,5 @@ class Processes:
             cwd=cwd or self.folder.run,
             death_signal=signal.SIGKILL,
             stop_timeout=stop_timeout,
+            pass_fds=pass_fds,
         )

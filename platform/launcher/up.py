@@ -190,8 +190,7 @@ class Up:
     def _wait_ready(self, url: str) -> None:
         """Until every part answers through the public address."""
         deadline = time.monotonic() + READY_SECONDS
-        streams = self.folder.run / "streams.sock"
-        while not (ready.listens(streams) and ready.is_ready(url, with_workers=self.options.workers > 0)):
+        while not (ready.is_ready(url, with_workers=self.options.workers > 0) and ready.streams_answer(url)):
             self.watch.tick()
             worst = self.watch.worst()
             if worst and worst.failures >= GIVE_UP_AFTER:
