@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry, where `config.tracing` has switched them on; nothing otherwise, at the cost of one comparison.
+"""Spans of OpenTelemetry, where `config.tracing` has switched them on; otherwise one comparison each.
 
 Attributes are ids, numbers and names of ours: never what a user wrote.
 """

@@ -270,7 +270,11 @@ def _address() -> str:
         port=database["PORT"] or None,
         user=database["USER"],
         dbname=database["NAME"],
-        **{name: value for name, value in options.items() if name in {"sslmode", "sslrootcert", "connect_timeout"}},
+        **{
+            name: value
+            for name, value in options.items()
+            if name in {"sslmode", "sslrootcert", "connect_timeout"}
+        },
     )
 
 

@@ -23,9 +23,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Where, how often, how many."""
-        parser.add_argument("folder", type=Path, help="where backups are kept; objects are shared between them")
-        parser.add_argument("--keep", type=int, default=0, help="remove all but the newest N backups (0: none)")
-        parser.add_argument("--every", type=float, default=0, help="hours between two backups (0: one, then end)")
+        parser.add_argument(
+            "folder", type=Path, help="where backups are kept; objects are shared between them"
+        )
+        parser.add_argument(
+            "--keep", type=int, default=0, help="remove all but the newest N backups (0: none)"
+        )
+        parser.add_argument(
+            "--every", type=float, default=0, help="hours between two backups (0: one, then end)"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """One backup, or one after the other until SIGTERM; with --every a failure is logged and tried again."""

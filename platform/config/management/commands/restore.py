@@ -20,7 +20,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Which backup, and what to overlook."""
         parser.add_argument("folder", type=Path, help="where backups are kept")
-        parser.add_argument("--name", default="", help="a backup's name, such as 20260131T020000Z (default: newest)")
+        parser.add_argument(
+            "--name", default="", help="a backup's name, such as 20260131T020000Z (default: newest)"
+        )
         parser.add_argument("--replace", action="store_true", help="drop what the database holds first")
         parser.add_argument(
             "--other-peppers", action="store_true", help="go on though API keys will stop working"
