@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import logging
@@ -18,7 +19,8 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.utils.translation import gettext_noop
 
 from accounts import log_context, tracing
-from gpu_worker import resident
+from accounts.errors import NotFound
+from gpu_worker import resident, several
 from gpu_worker.engines.base import Audio, Engine, Failed, Finished, Samples, SegmentJob, VoiceSpec
 from synthesis import storage, streams, traces
 from synthesis.audio import check, encode, join
@@ -88,16 +90,29 @@ class _Lease:
 
 
 def run_next() -> int:
-    """Claim and speak one request; nothing when another worker was faster. How many it took: the worker counts."""
+    """Claim and speak one request, or as many as the engine takes at once; nothing when another worker was faster.
+
+    How many it took: the worker counts.
+    """
     engine = resident.engine()
     close_old_connections()
-    started = time.perf_counter()
-    taken = dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=1)
-    note_claim(time.perf_counter() - started)
-    for request in taken:
+
+    def claim(limit: int) -> list[SynthesisRequest]:
+        started = time.perf_counter()
+        taken = dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=limit)
+        note_claim(time.perf_counter() - started)
+        return taken
+
+    def work(request: SynthesisRequest) -> None:
         ids = {"synthesis": str(request.id), "team": str(request.team_id), "attempt": request.attempt}
         with log_context.bind(**ids), traces.continued(request):
             _run(request, engine)
+
+    if engine.capabilities.batch > 1:
+        return several.run(engine.capabilities.batch, claim=claim, work=work)
+    taken = claim(1)
+    for request in taken:
+        work(request)
     return len(taken)
 
 
@@ -206,12 +221,28 @@ def _voice_spec(request: SynthesisRequest) -> VoiceSpec:
     voice, version = request.voice, request.voice_version
     if voice.kind == Voice.Kind.PRESET or version is None:
         return VoiceSpec(key=f"preset:{voice.preset}", language=voice.language, preset=voice.preset)
+    # Beside the recording, below the voice's own prefix: deleted with it.
+    key = storage.version_key(request.team_id, version, f"features.{request.engine}")
+
+    def features() -> bytes | None:
+        try:
+            return storage.get(key)
+        except NotFound:
+            return None
+
+    def store_features(data: bytes) -> None:
+        # Only a saving: what cannot be kept is worked out again by the next worker.
+        with contextlib.suppress(storage.StorageUnavailable):
+            storage.put(key, data, "application/octet-stream")
+
     return VoiceSpec(
         key=str(version.id),
         language=voice.language,
         preset=version.nearest.get(request.engine, ""),
         transcript=version.transcript,
         prompt_audio=lambda: storage.get(version.processed_key),
+        features=features,
+        store_features=store_features,
     )
 
 
@@ -243,6 +274,8 @@ def _make_segment(
             lease,
             heard,
         )
+        if engine.capabilities.checks_itself:
+            break
         problem = check.check(samples, rate, text, request.language, request.speed)
         if problem is None:
             break

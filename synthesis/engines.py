@@ -33,6 +33,8 @@ class Capabilities:
     conversion: bool = False
     #: Understands `[breath]`, `<strong>…</strong>`, pinyin and phonemes in the text (`synthesis.instructions`).
     inline_tags: bool = False
+    #: Refuses implausible sound and tries other seeds by itself, because it knows what tags and instructions do to it.
+    checks_itself: bool = False
 
 
 ENGINES: dict[str, Capabilities] = {
@@ -75,6 +77,7 @@ ENGINES: dict[str, Capabilities] = {
         segment_characters=240,
         conversion=True,
         inline_tags=True,
+        checks_itself=True,
     ),
     # A server with OpenAI's /v1/audio/speech. What such a server can do is its own affair: this is what every one
     # that serves CosyVoice3 (vLLM-Omni) or another Chorus can do. It keeps no promise about seeds.

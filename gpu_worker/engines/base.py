@@ -87,7 +87,7 @@ Event = Audio | Finished | Failed
 
 
 class Engine(Protocol):
-    """Loaded once per process and used by one thread."""
+    """Loaded once per process. Used by one thread, unless `capabilities.batch` is more than 1: then by so many."""
 
     capabilities: Capabilities
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from django.utils.translation.trans_null import gettext_noop
+
 from gpu_worker.engines.base import Samples, SegmentJob
-from gpu_worker.engines.speaking import gettext_noop
 from synthesis import instructions
 from synthesis.audio import check
 

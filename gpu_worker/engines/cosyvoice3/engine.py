@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import logging
 import queue
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +48,7 @@ class CosyVoice3:
         self._loader = loader or official.load
         self._upstream: Upstream | None = None
         self._cache = FeatureCache(self.settings.cache_bytes)
+        self._preparing = threading.Lock()
 
     def load(self) -> None:
         """Bring the model into memory (20-60 s for the real one); raises EngineUnavailable."""
@@ -70,7 +72,8 @@ class CosyVoice3:
 
         Raises UnusableAudio with what is wrong with its clip.
         """
-        return voices.prepare(self.upstream, self._cache, voice)
+        with self._preparing:
+            return voices.prepare(self.upstream, self._cache, voice)
 
     def free_memory(self) -> None:
         """Give unused memory back. Features of voices stay; they have a bound of their own."""

@@ -12,9 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from django.utils.translation.trans_null import gettext_noop
+
 from gpu_worker.engines.base import SegmentJob
 from gpu_worker.engines.cosyvoice3.features import SAMPLE_PRESET
-from gpu_worker.engines.speaking import NOTHING_TO_SPEAK, gettext_noop
+from gpu_worker.engines.speaking import NOTHING_TO_SPEAK
 from synthesis import instructions
 from synthesis.text.clean import is_speakable
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+from django.utils.translation.trans_null import gettext_noop
 from numpy.typing import NDArray
 
 from gpu_worker.engines.base import Audio, Event, Failed, Finished, Samples, SegmentJob
@@ -18,7 +19,6 @@ from gpu_worker.engines.cosyvoice3.features import VoiceFeatures
 from gpu_worker.engines.cosyvoice3.prompt import Prompt
 from gpu_worker.engines.cosyvoice3.upstream import TOKEN_RATE, Upstream
 from gpu_worker.engines.pieces import Joiner
-from gpu_worker.engines.speaking import gettext_noop
 from synthesis.text.characters import weigh
 from synthesis.text.cutting import cut_sentence
 

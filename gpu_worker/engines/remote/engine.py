@@ -18,11 +18,12 @@ from typing import Any
 import httpx
 import numpy as np
 import soxr
+from django.utils.translation.trans_null import gettext_noop
 
 from gpu_worker.engines.base import Audio, EngineUnavailable, Event, Failed, Finished, Samples, SegmentJob
 from gpu_worker.engines.remote.settings import Settings
 from gpu_worker.engines.remote.upstreams import Upstream, Upstreams
-from gpu_worker.engines.speaking import NOTHING_TO_SPEAK, gettext_noop
+from gpu_worker.engines.speaking import NOTHING_TO_SPEAK
 from synthesis import instructions
 from synthesis.engines import ENGINES
 from synthesis.text.clean import is_speakable
