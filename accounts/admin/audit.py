@@ -11,8 +11,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import moment, team_names
+from accounts.admin.cells import moment
 from accounts.models import AuditEntry
+from accounts.names import team_names
 from accounts.panel.modeladmin import PanelAdmin
 from accounts.panel.site import Entry, panel
 

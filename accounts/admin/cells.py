@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
 from django.urls import reverse
@@ -13,7 +12,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from accounts.effects import Text
-from accounts.models import Team, User
 from accounts.panel.modeladmin import short_time
 
 
@@ -54,16 +52,6 @@ def moment(field: str, label: Text) -> Callable[[Any], str]:
 def badge(word: Any, kind: str = "") -> SafeString:
     """A coloured word; kinds: good, warn, bad, accent, or none."""
     return format_html('<span class="badge{}">{}</span>', f" badge-{kind}" if kind else "", word)
-
-
-def team_names(ids: Iterable[UUID | None]) -> dict[UUID, str]:
-    """Names of teams that still exist, by id."""
-    return dict(Team.objects.filter(pk__in={one for one in ids if one}).values_list("pk", "name"))
-
-
-def emails(ids: Iterable[UUID | None]) -> dict[UUID, str]:
-    """Addresses of people who still exist, by id."""
-    return dict(User.objects.filter(pk__in={one for one in ids if one}).values_list("pk", "email"))
 
 
 def number(value: int | float | None) -> str:

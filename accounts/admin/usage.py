@@ -9,8 +9,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from accounts.admin.cells import anchor, badge, emails, moment, number, team_names
+from accounts.admin.cells import anchor, badge, moment, number
 from accounts.models import LedgerEntry, UsageCounter
+from accounts.names import emails, team_names
 from accounts.panel.modeladmin import PanelAdmin
 from accounts.panel.site import Entry, panel
 

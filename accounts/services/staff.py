@@ -54,6 +54,13 @@ ROLES: dict[str, tuple[str | Promise, tuple[str, ...]]] = {
             "accounts.change_plan",
             "accounts.delete_plan",
             "accounts.view_ledgerentry",
+            "accounts.view_price",
+            "accounts.change_price",
+            "accounts.view_alertrule",
+            "accounts.change_alertrule",
+            "accounts.view_alert",
+            "synthesis.view_usagerollup",
+            "synthesis.view_ledgercheck",
         ),
     ),
     "operations": (

@@ -19,7 +19,7 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from accounts.models import ApiKey, Invitation, Membership, Plan, Role, Team, User
-from accounts.services import audit
+from accounts.services import audit, operator_settings
 
 INVITATION_DAYS = 7
 
@@ -60,6 +60,8 @@ def open_invitation(
         raise InvalidInput(
             _("“%(email)s” is not an e-mail address.") % {"email": email}, code="email_invalid", param="email"
         ) from None
+    if not User.objects.filter(email=email).exists():
+        operator_settings.check_email(email)
     token = secrets.token_urlsafe(32)
     if Membership.objects.filter(team=team, user__email=email).exists():
         raise Conflict(_("%(email)s is already in the team.") % {"email": email}, code="already_member")
@@ -136,6 +138,7 @@ def _register(email: str, name: str, password: str) -> User:
             _("There is an account for %(email)s. Sign in, then open the link again.") % {"email": email},
             code="account_exists",
         )
+    operator_settings.check_email(email)
     try:
         validate_password(password, User(email=email, name=name))
     except ValidationError as error:

@@ -47,6 +47,9 @@ CHORUS_TRACE_PERCENT = env.integer("CHORUS_TRACE_PERCENT", 100)
 #: Whether this process answers by ASGI (set by `config.asgi`), where a request may wait without a thread.
 CHORUS_ASGI = False
 
+#: Whether alerts may be posted to addresses inside the operator's own network.
+CHORUS_INTERNAL_WEBHOOKS = env.boolean("CHORUS_INTERNAL_WEBHOOKS")
+
 DEBUG = env.boolean("CHORUS_DEBUG")
 ALLOWED_HOSTS = env.words("CHORUS_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("CHORUS_TRUSTED_ORIGINS", CHORUS_BASE_URL)

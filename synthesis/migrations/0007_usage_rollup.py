@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'usage',
                 'verbose_name_plural': 'usage',
                 'indexes': [models.Index(fields=['grain', 'dimension', 'start'], name='usage_rollup_range')],
-                'constraints': [models.UniqueConstraint(fields=('grain', 'dimension', 'team_id', 'subject_id', 'start'), name='usage_rollup_once', nulls_distinct=False)],
+                'constraints': [models.UniqueConstraint(fields=("grain", "dimension", "team_id", "start", "subject_id"), name='usage_rollup_once', nulls_distinct=False)],
             },
         ),
     ]

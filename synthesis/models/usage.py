@@ -58,7 +58,7 @@ class UsageRollup(models.Model):
         verbose_name_plural = _("usage")
         constraints = [
             models.UniqueConstraint(
-                fields=["grain", "dimension", "team_id", "subject_id", "start"],
+                fields=["grain", "dimension", "team_id", "start", "subject_id"],
                 name="usage_rollup_once",
                 nulls_distinct=False,
             )

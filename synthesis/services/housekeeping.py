@@ -11,10 +11,10 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.services import grants, idempotency, quotas
+from accounts.services import alerts, grants, idempotency, quotas
 from synthesis import doorbell, storage, tally
 from synthesis.models import Output, Status, SynthesisRequest, Voice, VoiceConsent
-from synthesis.services import dispatch, verification, workers
+from synthesis.services import dispatch, rollup, verification, workers
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +94,10 @@ TASKS: tuple[tuple[Callable[[], int], int], ...] = (
     (note_the_round, 5),
     (quotas.apply_due, 10),
     (grants.tend, 10),
+    (rollup.roll_up, 15),
+    (rollup.mend, 3600),
+    (alerts.look, 60),
+    (alerts.send, 30),
     (verification.start_nightly, 300),
     (idempotency.forget_old, 3600),
     (workers.forget_old, 3600),

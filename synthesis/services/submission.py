@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import InvalidInput, LimitReached, NotAllowed
-from accounts.services import audit, ledger, limits
+from accounts.services import audit, ledger, limits, operator_settings
 from synthesis import doorbell, events, traces
 from synthesis.engines import Capabilities, capabilities
 from synthesis.errors import UnknownVoice
@@ -66,6 +66,7 @@ def plan(
     actor.require(permissions.SYNTHESES_WRITE)
     if actor.team.suspended_at is not None:
         raise NotAllowed(_("This team is suspended. Ask your operator."), code="team_suspended")
+    operator_settings.require_running()
     engine = capabilities(settings.CHORUS_ENGINE)
     # As it was submitted, in NFC: what is trimmed before it is spoken counts as well, so that anybody can count along.
     characters = clean.count(text)

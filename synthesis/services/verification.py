@@ -83,7 +83,8 @@ WITH entry AS (
     FROM accounts_ledgerentry WHERE request_id IS NOT NULL GROUP BY request_id
 ), judged AS (
     SELECT r.id, r.team_id::text AS team_id, r.user_id::text AS user_id, r.api_key_id::text AS api_key_id,
-           e.request_id, e.team_id AS entry_team, r.status, r.characters, e.reserves, e.closes, e.closed, e.least, e.most,
+           e.request_id, e.team_id AS entry_team, r.status, r.characters,
+           e.reserves, e.closes, e.closed, e.least, e.most,
            CASE
                WHEN e.request_id IS NULL THEN 'a reservation'
                WHEN r.id IS NULL THEN 'a request'

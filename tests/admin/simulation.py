@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections import Counter
@@ -87,10 +88,8 @@ def run(requests: int, *, submitters: int = 4, workers: int = 4, seed: int = 1) 
                 for failed in SynthesisRequest.objects.filter(status=Status.FAILED, retry_of=None).order_by(
                     "-id"
                 )[:1]:
-                    try:
+                    with contextlib.suppress(ChorusError):
                         operations.retry(by=Operator.command(), request_id=failed.pk)
-                    except ChorusError:
-                        pass
 
     def thread(play: Callable[[int], None], number: int) -> None:
         try:

@@ -88,7 +88,7 @@ def test_staff_without_a_permission_gets_nothing_on_each_page(things):
         answer = client.get(page)
         assert answer.status_code == (200 if page == "/admin/" else 403), page
         for word in (b"Harbour Audio", b"alice@example.org", b"gpu-1"):
-            assert word not in answer.content, (page, word)
+            assert word not in answer.getvalue(), (page, word)
 
 
 def test_staff_without_a_permission_can_do_nothing_by_post(things):
@@ -133,7 +133,7 @@ def test_texts_and_secrets_are_not_shown(things):
     client = staff.client_of(staff.person())
     request = factories.submit(things, text="Meet me at the harbour at nine.")
     for page in pages():
-        content = client.get(page).content.decode()
+        content = client.get(page).getvalue().decode()
         assert "Meet me at the harbour" not in content, page
         assert things.secret.rsplit("_", 1)[1] not in content, page
     shown = client.get(reverse("admin:synthesis_synthesisrequest_change", args=[request.pk])).content.decode()
