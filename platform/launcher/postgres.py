@@ -119,14 +119,17 @@ class Postgres:
         finally:
             password.unlink(missing_ok=True)
         if done.returncode != 0:
-            if "unshare" in done.stderr:
-                raise LauncherError(
-                    f"PostgreSQL needs a user with a name, and {os.geteuid()} has none: add it to /etc/passwd, "
-                    f"or run as another user"
-                )
-            reason = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-            raise LauncherError(f"PostgreSQL cannot create its data folder {self.data}: {reason}")
+            raise LauncherError(self._why_not_created(done.stderr.strip() or done.stdout.strip()))
         new.rename(self.data)
+
+    def _why_not_created(self, output: str) -> str:
+        what = f"PostgreSQL cannot create its data folder {self.data}"
+        if "No space left" in output or "disk space" in output:
+            return f"{what}: the disk is full; free some space and start again"
+        if "unshare" in output:
+            return f"{what}: user {os.geteuid()} has no name; add it to /etc/passwd, or run as another user"
+        lines = output.splitlines() or ["no message"]
+        return f"{what}: {next((line for line in lines if 'error' in line.lower() or 'FATAL' in line), lines[-1])}"
 
     def _check_version(self) -> None:
         """A cluster of another major version cannot be opened: say so instead of showing the server's log."""
