@@ -63,13 +63,15 @@ async def listen(*channels: str, every: float) -> AsyncIterator[tuple[str, str] 
     """
     while True:
         try:
-            async with redis_async.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1) as connection:
-                async with connection.pubsub(ignore_subscribe_messages=True) as subscription:
-                    await subscription.subscribe(*channels)
-                    # Only now: a change between the watcher's look and the subscription would be lost otherwise.
-                    yield None
-                    async for heard in _heard(subscription, every):
-                        yield heard
+            async with (
+                redis_async.Redis.from_url(settings.REDIS_URL, socket_connect_timeout=1) as connection,
+                connection.pubsub(ignore_subscribe_messages=True) as subscription,
+            ):
+                await subscription.subscribe(*channels)
+                # Only now: a change between the watcher's look and the subscription would be lost otherwise.
+                yield None
+                async for heard in _heard(subscription, every):
+                    yield heard
         except RedisError:
             yield None
             await asyncio.sleep(min(1.0, every))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -79,7 +80,7 @@ class Publisher:
     def _add(self, fields: dict[str, bytes]) -> None:
         try:
             with client().pipeline(transaction=False) as pipeline:
-                entry = {"segment": self._segment, "offset": self._offset, **fields}
+                entry: dict[Any, Any] = {"segment": self._segment, "offset": self._offset, **fields}
                 pipeline.xadd(self._key, entry, maxlen=_ENTRIES, approximate=True)
                 pipeline.expire(self._key, _KEEP_SECONDS)
                 pipeline.execute()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from rest_framework.request import Request
@@ -84,9 +83,7 @@ class ApiView(APIView):
             self._window = rates.Window(exc.details["requests_limit"], 0, exc.retry_after or 1)
         return super().handle_exception(exc)
 
-    def finalize_response(
-        self, request: Request, response: HttpResponseBase, *args: Any, **kwargs: Any
-    ) -> HttpResponseBase:
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """Say what is left of the rate."""
         response = super().finalize_response(request, response, *args, **kwargs)
         if self._window is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -23,18 +23,19 @@ JSON_BYTES = 1024 * 1024
 class AlwaysJson(BaseContentNegotiation):
     """Clients of speech APIs accept `audio/mpeg` or `application/octet-stream`, and still read JSON errors."""
 
-    def select_parser(self, request: Request, parsers: list[BaseParser]) -> BaseParser | None:
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         """By content type; a body without one is taken as the first parser's."""
         kind = (request.content_type or "").partition(";")[0].strip().lower()
         if not kind:
-            return parsers[0]
+            return next(iter(parsers))
         return next((parser for parser in parsers if parser.media_type in (kind, "*/*")), None)
 
     def select_renderer(
-        self, request: Request, renderers: list[BaseRenderer], format_suffix: str | None = None
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         """The first one, whatever `Accept` says."""
-        return renderers[0], str(renderers[0].media_type)
+        first = next(iter(renderers))
+        return first, str(first.media_type)
 
 
 class JsonParser(BaseParser):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.utils.translation import gettext as _
@@ -39,7 +39,7 @@ class NewestFirst(CursorPagination):
         try:
             cursor = super().decode_cursor(request)
             if cursor is not None and cursor.position is not None:
-                UUID(cursor.position)
+                UUID(str(cursor.position))
         except (NotFound, ValueError):
             raise InvalidInput(
                 _("This cursor is not one of ours. Start again without a cursor."),
@@ -53,7 +53,7 @@ def page(request: Request, rows: Any, show: Any, *, size: int = 20) -> dict[str,
     """One page of the query `rows`: `{next, previous, results}`, each row as `show(row)` has it."""
     paginator = NewestFirst()
     paginator.page_size = size
-    results = [show(row) for row in paginator.paginate_queryset(rows, request) or []]
+    results = [show(row) for row in cast(list[Any], paginator.paginate_queryset(rows, request))]
     return {"next": paginator.get_next_link(), "previous": paginator.get_previous_link(), "results": results}
 
 

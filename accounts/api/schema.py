@@ -20,7 +20,7 @@ class Described(AutoSchema):
         return slugify(summary).replace("-", "_") if summary else str(super().get_operation_id())
 
 
-class ApiKeyScheme(OpenApiAuthenticationExtension):
+class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """Either header."""
 
     target_class = "accounts.api.authentication.ApiKeyAuthentication"

@@ -197,7 +197,7 @@ def _count() -> dict[str, int]:
     with connection.cursor() as cursor:
         for table in _tables():
             query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))
-            cursor.execute(query)  # type: ignore[arg-type]
+            cursor.execute(query)
             rows[table] = int(cursor.fetchone()[0])
     return rows
 

@@ -201,7 +201,7 @@ class Processes:
 
     def _manage(self, name: str, *arguments: str, stop_timeout: float = 10, **extra: str) -> Child:
         argv: list[str | Path] = [self.venv / "bin" / "python", self.root / "manage.py", *arguments]
-        return self._child(name, argv, stop_timeout=stop_timeout, cwd=self.root, **extra)
+        return self._child(name, argv, stop_timeout=stop_timeout, cwd=self.root, pass_fds=(), **extra)
 
     def _child(
         self,

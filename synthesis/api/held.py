@@ -70,7 +70,7 @@ class HoldingView(ApiView):
     """A view whose methods may return a `Hold`."""
 
     @classmethod
-    def as_view(cls, **initkwargs: Any) -> Callable[..., Any]:
+    def as_view(cls, **initkwargs: Any) -> Any:
         """An asynchronous view under ASGI, a plain one elsewhere."""
         plain = super().as_view(**initkwargs)
         chosen = _hold_later(plain) if settings.CHORUS_ASGI else _hold_here(plain)
@@ -187,7 +187,7 @@ def _wait(request_id: UUID, seconds: float) -> bool:
     """Wait in this thread; whether the request has ended."""
     deadline = time.monotonic() + seconds
     try:
-        with client().pubsub(ignore_subscribe_messages=True) as changes:
+        with client().pubsub(ignore_subscribe_messages=True) as changes:  # type: ignore[no-untyped-call]
             changes.subscribe(events.request_channel(request_id))
             while not _is_final(request_id):
                 left = deadline - time.monotonic()

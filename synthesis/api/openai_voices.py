@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -61,7 +62,7 @@ class AudioVoiceListSerializer(serializers.Serializer):
     """One page, the newest first."""
 
     object = serializers.ChoiceField(["list"])
-    data = AudioVoiceSerializer(many=True)
+    data = AudioVoiceSerializer(many=True)  # type: ignore[assignment]  # OpenAI's name, also REST framework's
     first_id = serializers.CharField(allow_null=True)
     last_id = serializers.CharField(allow_null=True)
     has_more = serializers.BooleanField()
@@ -70,7 +71,7 @@ class AudioVoiceListSerializer(serializers.Serializer):
 class VoiceConsentListSerializer(AudioVoiceListSerializer):
     """One page, the newest first."""
 
-    data = VoiceConsentSerializer(many=True)
+    data = VoiceConsentSerializer(many=True)  # type: ignore[assignment]
 
 
 class AudioVoiceCreateSerializer(serializers.Serializer):
@@ -162,7 +163,7 @@ class AudioVoicesView(ApiView):
     def post(self, request: Request) -> Response:
         """Clone a voice from a sample, with the recorded consent of its speaker."""
         self.hit()
-        if request.data.get("type", "audio_sample") != "audio_sample":
+        if cast(QueryDict, request.data).get("type", "audio_sample") != "audio_sample":
             raise InvalidInput(
                 _("Voices are made from samples here. Send an “audio_sample”."),
                 code="voice_type_not_supported",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -93,7 +93,7 @@ class SpeechView(HoldingView):
         _status, saved, replayed = idempotency.once(
             actor=self.actor,
             key=self.idempotency_key(),
-            payload={"route": "speech", **request.data},
+            payload={"route": "speech", **cast(dict[str, Any], request.data)},
             work=work,
         )
         row = requests.submitted(self.actor, parse_id(saved["id"]))

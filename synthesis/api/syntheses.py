@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.http.response import HttpResponseBase
@@ -108,7 +109,7 @@ class SynthesesView(HoldingView):
         status, body, replayed = idempotency.once(
             actor=self.actor,
             key=self.idempotency_key(),
-            payload={"route": "syntheses", **request.data},
+            payload={"route": "syntheses", **cast(dict[str, Any], request.data)},
             work=work,
         )
         wait = wanted_wait(request)
@@ -140,7 +141,7 @@ def _shown(view: ApiView, row: SynthesisRequest) -> dict[str, Any]:
 
 
 def _filtered(
-    rows: QuerySet[SynthesisRequest], *, status: str = "", voice: object = None, search: str = ""
+    rows: QuerySet[SynthesisRequest], *, status: str = "", voice: UUID | None = None, search: str = ""
 ) -> QuerySet[SynthesisRequest]:
     if status:
         rows = rows.filter(status=status)

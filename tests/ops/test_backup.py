@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import sys
-from datetime import timedelta
+from datetime import datetime, timedelta
 from urllib.parse import quote
 
 import psycopg
@@ -224,7 +224,7 @@ def test_objects_are_copied_once(full, tmp_path, monkeypatch):
     assert len(backups.backups(tmp_path)) == 2
 
 
-class _Later(type(timezone.now())):
+class _Later(datetime):
     """Two backups within a second would have the same name."""
 
     @classmethod

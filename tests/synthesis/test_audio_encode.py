@@ -6,6 +6,7 @@ import io
 import struct
 import wave
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -42,7 +43,7 @@ def pieces(samples: Samples, length: int = 5_000) -> list[Samples]:
     return [samples[start : start + length] for start in range(0, len(samples), length)]
 
 
-def finished(samples: Samples, format: Format, rate: int = RATE, **tags: str) -> bytes:
+def finished(samples: Samples, format: Format, rate: int = RATE, **tags: Any) -> bytes:
     file = io.BytesIO()
     encoded = encode_file(file, pieces(samples), format=format, rate=rate, **tags)
     assert encoded.size == len(file.getvalue())
@@ -50,7 +51,7 @@ def finished(samples: Samples, format: Format, rate: int = RATE, **tags: str) ->
     return file.getvalue()
 
 
-def streamed(samples: Samples, format: Format, rate: int = RATE, **tags: str) -> bytes:
+def streamed(samples: Samples, format: Format, rate: int = RATE, **tags: Any) -> bytes:
     encoder = Encoder(format, rate, **tags)
     return b"".join(encoder.write(piece) for piece in pieces(samples)) + encoder.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import axe_playwright_python
 import pytest
@@ -21,7 +22,7 @@ LOOKS = [("en", 1280, "light"), ("zh", 1280, "dark"), ("zh", 360, "light"), ("en
 
 def violations(page, without: str = "") -> list[str]:
     page.evaluate(AXE)
-    options = {"runOnly": {"type": "tag", "values": RULES}}
+    options: dict[str, Any] = {"runOnly": {"type": "tag", "values": RULES}}
     if without:
         options["rules"] = {without: {"enabled": False}}
     found = page.evaluate("options => axe.run(options)", options)["violations"]
