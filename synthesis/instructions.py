@@ -239,6 +239,7 @@ _MARKS = frozenset(f"<{name}>" for name in SPANS) | frozenset(f"</{name}>" for n
 KNOWN_TAGS: frozenset[str] = frozenset(SOUNDS) | PHONEMES | PINYIN | _MARKS
 #: What looks like a tag: Latin letters in square or angle brackets. `[1]`, `[注]` and `a < b` do not.
 _TAG = re.compile(r"\[[^\W\d_][\w \-]{0,30}\]|</?[A-Za-z][^<>\n]{0,60}>")
+_EMPTY_SPAN = re.compile(r"<([a-z]+)></\1>")
 
 
 def tags_in(text: str) -> list[str]:
@@ -347,5 +348,5 @@ def balanced(segments: list[str]) -> list[str]:
             elif opened:
                 opened.pop()
         suffix = "".join(tag.replace("<", "</") for tag in reversed(opened))
-        result.append(f"{prefix}{segment}{suffix}")
+        result.append(_EMPTY_SPAN.sub("", f"{prefix}{segment}{suffix}"))
     return result
