@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from django.conf import settings
@@ -15,7 +15,7 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import InvalidInput, LimitReached, NotAllowed
 from accounts.services import audit, ledger, limits, operator_settings
-from synthesis import doorbell, events, traces
+from synthesis import doorbell, events, instructions, traces
 from synthesis.engines import Capabilities, capabilities
 from synthesis.errors import UnknownVoice
 from synthesis.models import Format, Segment, Status, SynthesisRequest, Voice
@@ -72,6 +72,7 @@ def plan(
     characters = clean.count(text)
     limits.check_length(actor, characters, param=param)
     cleaned = clean.clean(text, param=param)
+    instructions.check_tags(cleaned, supported=engine.inline_tags, param=param)
     chosen = find_voice(actor, voice)
     spoken = choose_language(cleaned, language, chosen, engine)
     if format not in Format.values:
@@ -96,6 +97,7 @@ def plan(
             code="instruction_not_supported",
             param="instruction",
         )
+    instruction = instructions.clean_instruction(instruction)
     if seed is not None and not 0 <= seed <= SEED_MAX:
         raise InvalidInput(
             _("The seed must be a whole number from 0 to %(max)d.") % {"max": SEED_MAX},
@@ -121,8 +123,17 @@ def plan(
         seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
         title=title,
         cloning=engine.cloning if chosen.kind == Voice.Kind.CLONED else "",
-        segments=segmenting.split(cleaned, language=spoken, limit=engine.segment_characters),
+        segments=_segments(cleaned, spoken, engine),
     )
+
+
+def _segments(text: str, language: str, engine: Capabilities) -> list[segmenting.Segment]:
+    """What is spoken in one go; the engine hears each alone, so what a tag begins is ended and begun again."""
+    split = segmenting.split(text, language=language, limit=engine.segment_characters)
+    if not engine.inline_tags:
+        return split
+    whole = instructions.balanced([segment.text for segment in split])
+    return [replace(segment, text=text) for segment, text in zip(split, whole, strict=True)]
 
 
 def submit(
