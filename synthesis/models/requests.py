@@ -60,7 +60,7 @@ class SynthesisRequest(models.Model):
     speed = models.FloatField(_("speed"), default=1.0)
     seed = models.PositiveIntegerField(_("seed"))
     #: Somebody listens while it is spoken: the worker hands out each piece of sound as it comes (`synthesis.streams`).
-    streamed = models.BooleanField(default=False)
+    streamed = models.BooleanField(default=False, db_default=False)
 
     status = models.CharField(_("status"), max_length=12, choices=Status.choices, default=Status.QUEUED)
     priority = models.SmallIntegerField(_("priority"), default=0)
