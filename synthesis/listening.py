@@ -10,8 +10,9 @@ import asyncio
 import io
 import threading
 from collections import deque
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -22,9 +23,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from synthesis import storage, streams, watching
-from synthesis.audio.encode import Encoder, Format
+from synthesis.audio.encode import Encoder, Format, Telephone
 from synthesis.audio.join import Joiner, Samples
 from synthesis.models import Segment, Status
+
+Result = TypeVar("Result")
 
 #: A quiet stream is looked at again, and the stored segments as well, after so many seconds.
 _QUIET_SECONDS = 0.5
@@ -55,9 +58,9 @@ class _Line:
         self.samples = 0
 
     async def feed(self, piece: Piece) -> bytes:
-        return await asyncio.to_thread(self._feed, piece)
+        return await asyncio.to_thread(self.take, piece)
 
-    def _feed(self, piece: Piece) -> bytes:
+    def take(self, piece: Piece) -> bytes:
         with self._lock:
             data = self._write(self._joiner.write(piece.samples))
             return data if piece.pause is None else data + self._write(self._joiner.end_segment(piece.pause))
@@ -67,9 +70,9 @@ class _Line:
         return self._encoder.write(samples) if len(samples) else b""
 
     async def end(self) -> bytes:
-        return await asyncio.to_thread(self._end)
+        return await asyncio.to_thread(self.finish)
 
-    def _end(self) -> bytes:
+    def finish(self) -> bytes:
         with self._lock:
             return self._write(self._joiner.close()) + self._encoder.close()
 
@@ -81,23 +84,26 @@ class _Line:
 
 @dataclass(slots=True)
 class Sound:
-    """One listener's sound of a request, in the format and at the rate (the engine's, in Hz) that are given.
+    """One listener's sound of a request, made by an engine whose `rate` is given in Hz.
 
-    `seconds` grows while it is heard.
+    `sample_rate` and `bit_rate` as in `synthesis.audio.encode.Encoder`; `seconds` grows while it is heard; `spans` are
+    the start and end of each segment's sound in what `whole` returned, in seconds.
     """
 
-    format: Format
+    format: Format | Telephone
     rate: int
+    sample_rate: int | None = None
+    bit_rate: int | None = None
     title: str = ""
     artist: str = ""
     seconds: float = 0.0
+    spans: list[tuple[float, float]] = field(default_factory=list)
 
     async def of(self, watch: watching.Watch) -> AsyncIterator[bytes]:
         """A file of unknown length, each part as soon as it can be sent. Raises Ended when the request fails or is
         canceled on the way.
         """
-        encoder = Encoder(self.format, self.rate, title=self.title, artist=self.artist, comment="Chorus")
-        line = _Line(encoder, self.rate)
+        line = self._line()
         try:
             async for piece in pieces(watch):
                 data = await line.feed(piece)
@@ -110,10 +116,46 @@ class Sound:
         finally:
             line.abandon()
 
+    def whole(self, request_id: UUID) -> bytes:
+        """The same of a request that has succeeded, at once. Raises Ended when its sound is there no longer."""
+        line = self._line()
+        data, pause = bytearray(), 0.0
+        try:
+            for piece in _stored_pieces(request_id):
+                start = line.samples / self.rate + pause
+                data += line.take(piece)
+                self.spans.append((start, max(start, line.samples / self.rate)))
+                pause = piece.pause or 0.0
+            data += line.finish()
+        finally:
+            line.abandon()
+        self.seconds = line.samples / self.rate
+        return bytes(data)
+
+    def _line(self) -> _Line:
+        encoder = Encoder(
+            self.format,
+            self.rate,
+            sample_rate=self.sample_rate,
+            bit_rate=self.bit_rate,
+            title=self.title,
+            artist=self.artist,
+            comment="Chorus",
+        )
+        return _Line(encoder, self.rate)
+
+
+def _stored_pieces(request_id: UUID) -> Iterator[Piece]:
+    for segment in _segments(request_id):
+        samples = _load(segment.id)
+        if samples is None:
+            raise Ended
+        yield Piece(samples, segment.pause)
+
 
 async def pieces(watch: watching.Watch) -> AsyncIterator[Piece]:
     """The sound of all segments of a watched request. Raises Ended."""
-    segments = await asyncio.to_thread(_segments, watch.request_id)
+    segments = await _in_thread(_segments, watch.request_id)
     async with _Stream(watch.request_id) as stream:
         for index, segment in enumerate(segments):
             sent = 0
@@ -129,7 +171,7 @@ async def pieces(watch: watching.Watch) -> AsyncIterator[Piece]:
                     continue
                 # What is missing is stored as soon as the segment is complete.
                 if _is_stored(watch, index):
-                    whole = await asyncio.to_thread(_load, segment.id)
+                    whole = await _in_thread(_load, segment.id)
                     if whole is not None:
                         yield Piece(whole[sent:], segment.pause)
                         break
@@ -177,7 +219,7 @@ class _Stream:
 
     async def _read(self, wait: bool) -> bool:
         try:
-            answer = await self._redis.xread(
+            answer: Any = await self._redis.xread(
                 {self._key: self._position},
                 count=_BATCH,
                 block=int(_QUIET_SECONDS * 1000) if wait else None,
@@ -192,22 +234,27 @@ class _Stream:
         return bool(answer)
 
 
-def _segments(request_id: UUID) -> list[Segment]:
-    close_old_connections()
-    try:
-        return list(Segment.objects.filter(request=request_id).defer("text"))
-    finally:
+async def _in_thread(work: Callable[[UUID], Result], identifier: UUID) -> Result:
+    """Use the database in a thread that belongs to nobody, and give the connection back."""
+
+    def run() -> Result:
         close_old_connections()
+        try:
+            return work(identifier)
+        finally:
+            close_old_connections()
+
+    return await asyncio.to_thread(run)
+
+
+def _segments(request_id: UUID) -> list[Segment]:
+    return list(Segment.objects.filter(request=request_id).defer("text"))
 
 
 def _load(segment_id: UUID) -> Samples | None:
-    """A stored segment's samples, (n,) float32; None when it is not stored yet."""
-    close_old_connections()
-    try:
-        key = Segment.objects.values_list("audio_key", flat=True).get(id=segment_id)
-        if not key:
-            return None
-        samples, _rate = soundfile.read(io.BytesIO(storage.get(key)), dtype="float32")
-        return np.asarray(samples, np.float32)
-    finally:
-        close_old_connections()
+    """A stored segment's samples, (n,) float32; None when it is not stored."""
+    key = Segment.objects.values_list("audio_key", flat=True).get(id=segment_id)
+    if not key:
+        return None
+    samples, _rate = soundfile.read(io.BytesIO(storage.get(key)), dtype="float32")
+    return np.asarray(samples, np.float32)

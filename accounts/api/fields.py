@@ -52,6 +52,7 @@ class InputSerializer(serializers.Serializer):
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """Without the nulls."""
-        given = {name: value for name, value in data.items() if value is not None}
-        values: dict[str, Any] = super().to_internal_value(given)
+        if isinstance(data, dict):
+            data = {name: value for name, value in data.items() if value is not None}
+        values: dict[str, Any] = super().to_internal_value(data)
         return values

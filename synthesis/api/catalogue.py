@@ -119,6 +119,7 @@ class ModelsView(ApiView):
                 "Models",
                 [ModelListSerializer, ElevenLabsModelSerializer(many=True)],
                 resource_type_field_name=None,
+                many=False,
             ),
             **errors(),
         },

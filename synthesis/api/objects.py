@@ -47,7 +47,7 @@ class VoiceSerializer(serializers.Serializer):
     kind = serializers.ChoiceField(Voice.Kind.values)
     language = serializers.CharField()
     gender = serializers.CharField(allow_blank=True)
-    style = serializers.CharField(allow_blank=True)
+    style = serializers.CharField(allow_blank=True)  # type: ignore[assignment]  # the API's name, also REST framework's
     engine = serializers.CharField()
     cloning = serializers.ChoiceField(_CLONING, allow_null=True, help_text=_CLONING_HELP)
     nearest_preset = serializers.CharField(allow_null=True, help_text="The preset that speaks instead.")
@@ -55,8 +55,13 @@ class VoiceSerializer(serializers.Serializer):
     transcript = serializers.CharField(allow_null=True)
     quality = VoiceQualitySerializer(allow_null=True)
     consent = ConsentSerializer(allow_null=True)
-    sample_url = serializers.URLField()
+    sample_url = serializers.URLField(help_text="Fetch it with the key.")
     created_at = serializers.DateTimeField()
+    voice_id = serializers.UUIDField(help_text="`id`, as ElevenLabs calls it; so are the next four fields.")
+    category = serializers.ChoiceField(["premade", "cloned"])
+    description = serializers.CharField(allow_blank=True)
+    labels = serializers.DictField(child=serializers.CharField())
+    preview_url = serializers.URLField()
 
 
 def voice(row: Voice, request: Request) -> dict[str, Any]:
@@ -65,6 +70,8 @@ def voice(row: Voice, request: Request) -> dict[str, Any]:
     version = row.current_version
     cloning = engine.cloning if row.kind == Voice.Kind.CLONED else None
     nearest = version.nearest.get(engine.name) if version and cloning == "nearest_preset" else None
+    style = _(row.style) if row.style else ""
+    sample = reverse("api_voice_sample", args=[row.id], request=request)
     return dict(
         VoiceSerializer(
             {
@@ -73,7 +80,7 @@ def voice(row: Voice, request: Request) -> dict[str, Any]:
                 "kind": row.kind,
                 "language": row.language,
                 "gender": row.gender,
-                "style": _(row.style) if row.style else "",
+                "style": style,
                 "engine": row.engine or engine.name,
                 "cloning": cloning,
                 "nearest_preset": nearest,
@@ -81,11 +88,25 @@ def voice(row: Voice, request: Request) -> dict[str, Any]:
                 "transcript": version.transcript if version else None,
                 "quality": _quality(version) if version else None,
                 "consent": _consent(version) if version else None,
-                "sample_url": reverse("api_voice_sample", args=[row.id], request=request),
+                "sample_url": sample,
                 "created_at": row.created_at,
+                "voice_id": row.id,
+                "category": category(row),
+                "description": style,
+                "labels": {
+                    name: value
+                    for name, value in (("language", row.language), ("gender", row.gender))
+                    if value
+                },
+                "preview_url": sample,
             }
         ).data
     )
+
+
+def category(row: Voice) -> str:
+    """ElevenLabs' word for the kind of a voice."""
+    return "cloned" if row.kind == Voice.Kind.CLONED else "premade"
 
 
 def _quality(version: VoiceVersion) -> dict[str, Any]:
@@ -196,7 +217,7 @@ class SynthesisSerializer(serializers.Serializer):
     )
     error = SynthesisErrorSerializer(allow_null=True)
     metrics = MetricsSerializer()
-    source = serializers.ChoiceField(["api", "web"])
+    source = serializers.ChoiceField(["api", "web"])  # type: ignore[assignment]  # the API's name, also REST framework's
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     completed_at = serializers.DateTimeField(allow_null=True)

@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from synthesis.api import catalogue, openai_voices, speech, syntheses, voices
+from synthesis.api import (
+    catalogue,
+    elevenlabs,
+    elevenlabs_library,
+    openai_voices,
+    speech,
+    syntheses,
+    voices,
+)
 
 urlpatterns = [
     path("models", catalogue.ModelsView.as_view(), name="api_models"),
@@ -30,5 +38,28 @@ urlpatterns = [
         "syntheses/<str:synthesis_id>/audio",
         syntheses.SynthesisAudioView.as_view(),
         name="api_synthesis_audio",
+    ),
+    path("text-to-speech/<str:voice_id>", elevenlabs.TextToSpeechView.as_view(), name="api_text_to_speech"),
+    path(
+        "text-to-speech/<str:voice_id>/stream",
+        elevenlabs.TextToSpeechStreamView.as_view(),
+        name="api_text_to_speech_stream",
+    ),
+    path(
+        "text-to-speech/<str:voice_id>/with-timestamps",
+        elevenlabs.TextToSpeechWithTimestampsView.as_view(),
+        name="api_text_to_speech_with_timestamps",
+    ),
+    path("user/subscription", elevenlabs_library.SubscriptionView.as_view(), name="api_subscription"),
+    path("history", elevenlabs_library.HistoryView.as_view(), name="api_history"),
+    path(
+        "history/<str:history_item_id>",
+        elevenlabs_library.HistoryItemView.as_view(),
+        name="api_history_item",
+    ),
+    path(
+        "history/<str:history_item_id>/audio",
+        elevenlabs_library.HistoryAudioView.as_view(),
+        name="api_history_audio",
     ),
 ]

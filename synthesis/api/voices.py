@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import permissions
+from accounts.api.authentication import uses_elevenlabs
 from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, Number, Text
 from accounts.api.pagination import page
@@ -29,6 +30,8 @@ from synthesis.services import voices
 
 #: A page holds all presets of an engine.
 _PAGE = 100
+#: The most that ElevenLabs' clients get at once.
+_ALL = 1000
 _FORM_BYTES = 64 * 1024
 
 
@@ -75,6 +78,14 @@ class VoiceUpdateSerializer(InputSerializer):
     window_end = Number(required=False)
 
 
+class VoicePageSerializer(page_of(objects.VoiceSerializer)):  # type: ignore[misc]
+    """One page, the newest first."""
+
+    voices = objects.VoiceSerializer(
+        many=True, required=False, help_text="All voices; only when the key came as `xi-api-key`."
+    )
+
+
 class VoicesView(ApiView):
     """List and create."""
 
@@ -86,13 +97,17 @@ class VoicesView(ApiView):
         summary="List voices",
         tags=["Voices"],
         parameters=[VoiceFilterSerializer, LIMIT, CURSOR],
-        responses={200: page_of(objects.VoiceSerializer), **errors(400)},
+        responses={200: VoicePageSerializer, **errors(400)},
     )
     def get(self, request: Request) -> Response:
         """The presets of the engine and the team's own voices."""
         rows = _filtered(Voice.objects.usable(self.actor), **self.query(VoiceFilterSerializer))
         rows = rows.select_related("current_version__consent_by")
-        return Response(page(request, rows, lambda row: objects.voice(row, request), size=_PAGE))
+        body = page(request, rows, lambda row: objects.voice(row, request), size=_PAGE)
+        if uses_elevenlabs(request):
+            # Their clients know no pages here.
+            body["voices"] = [objects.voice(row, request) for row in rows.order_by("-id")[:_ALL]]
+        return Response(body)
 
     @extend_schema(
         summary="Create a voice",

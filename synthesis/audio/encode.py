@@ -7,8 +7,8 @@ duration.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import IO, Any, Literal, get_args
 
@@ -21,6 +21,8 @@ from av.audio.stream import AudioStream
 
 Format = Literal["mp3", "wav", "flac", "opus", "aac", "pcm"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+#: What telephone systems take, only as a stream: G.711 without a header, 8 kHz.
+Telephone = Literal["ulaw", "alaw"]
 
 CONTENT_TYPES: dict[Format, str] = {
     "mp3": "audio/mpeg",
@@ -78,6 +80,8 @@ _CODECS: dict[str, _Codec] = {
     # ADTS cannot say how much of the first and last frame of 1,024 samples is padding: at 48 kHz it is under
     # 50 ms.
     "aac": _Codec("adts", "aac", 80_000, (48_000,)),
+    "ulaw": _Codec("mulaw", "pcm_mulaw", None, (8_000,)),
+    "alaw": _Codec("alaw", "pcm_alaw", None, (8_000,)),
 }
 
 
@@ -106,17 +110,33 @@ class Encoder:
     """
 
     def __init__(
-        self, format: Format, rate: int, *, title: str = "", artist: str = "", comment: str = ""
+        self,
+        format: Format | Telephone,
+        rate: int,
+        *,
+        sample_rate: int | None = None,
+        bit_rate: int | None = None,
+        title: str = "",
+        artist: str = "",
+        comment: str = "",
     ) -> None:
-        """`rate` is that of the samples, in Hz. ValueError for a format that is not in `FORMATS`."""
-        _check_format(format)
+        """`rate` is that of the samples, in Hz. `sample_rate` (Hz) and `bit_rate` (bits a second) of the output are
+        the format's own unless they are given, and must be ones that the codec takes. ValueError for a format that is
+        not known.
+        """
         self._sink = _Sink()
         self._output: _PcmOutput | _ContainerOutput
         if format == "pcm":
-            self._output = _PcmOutput(self._sink, rate)
+            self._output = _PcmOutput(self._sink, rate, sample_rate or PCM_RATE)
         else:
+            _check_format(format, _CODECS)
+            codec = _CODECS[format]
+            if sample_rate:
+                codec = replace(codec, rates=(sample_rate,))
+            if bit_rate:
+                codec = replace(codec, bit_rate=bit_rate)
             tags = _tags(title, artist, comment)
-            self._output = _ContainerOutput(self._sink, _CODECS[format], rate, tags, streaming=True)
+            self._output = _ContainerOutput(self._sink, codec, rate, tags, streaming=True)
         self._closed = False
 
     def write(self, samples: npt.NDArray[np.float32]) -> bytes:
@@ -186,9 +206,9 @@ def encode_file(
     return Encoded(seconds=length / rate, size=target.seek(0, 2))
 
 
-def _check_format(format: str) -> None:
-    if format not in FORMATS:
-        raise ValueError(f"{format!r} is not one of {', '.join(FORMATS)}")
+def _check_format(format: str, known: Collection[str] = FORMATS) -> None:
+    if format not in known:
+        raise ValueError(f"{format!r} is not one of {', '.join(known)}")
 
 
 def _tags(title: str, artist: str, comment: str) -> dict[str, str]:
@@ -218,9 +238,9 @@ class _Resampler:
 
 
 class _PcmOutput:
-    def __init__(self, target: Any, rate: int) -> None:
+    def __init__(self, target: Any, rate: int, wanted: int = PCM_RATE) -> None:
         self._target = target
-        self._resampler = _Resampler(rate, PCM_RATE)
+        self._resampler = _Resampler(rate, wanted)
 
     def write(self, samples: npt.NDArray[np.float32]) -> None:
         self._put(self._resampler.convert(samples))

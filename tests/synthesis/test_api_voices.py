@@ -111,6 +111,11 @@ class TestList:
             "consent": None,
             "sample_url": f"http://testserver{URL}/{preset.id}/sample",
             "created_at": hers["created_at"],
+            "voice_id": str(preset.id),
+            "category": "premade",
+            "description": "",
+            "labels": {"language": "en-US"},
+            "preview_url": f"http://testserver{URL}/{preset.id}/sample",
         }
         assert (mine["id"], mine["kind"], mine["cloning"]) == (str(own.id), "cloned", "nearest_preset")
         assert (mine["nearest_preset"], mine["version"], mine["transcript"]) == ("heart", 1, "What was said.")

@@ -13,12 +13,11 @@ from django.db import connection
 from accounts.models import TeamQuota
 from accounts.redis import client as redis_client
 from accounts.services import keys
-from gpu_worker import jobs, resident
 from gpu_worker.engines import load_engine
 from synthesis.audio import decode
 from synthesis.models import SynthesisRequest
 from tests import asgi, factories
-from tests.synthesis import finished
+from tests.synthesis import finished, speaking
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,24 +51,8 @@ def api(running, alice):
 
 @pytest.fixture
 def worker(engine):
-    """Speaks what is queued until the test ends."""
-    stop = threading.Event()
-    resident.install(engine=engine, worker_name="w1")
-
-    def work():
-        try:
-            while not stop.is_set():
-                jobs.run_next()
-                time.sleep(0.02)
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield
-    stop.set()
-    thread.join()
-    resident.remove()
+    with speaking.worker(engine):
+        yield
 
 
 @pytest.mark.parametrize("format", ["mp3", "opus", "aac", "flac", "wav", "pcm"])
