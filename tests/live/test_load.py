@@ -90,7 +90,7 @@ def test_sixteen_clients_while_everything_is_killed(hibari):
         started, flushed, restarted, stopped = time.monotonic(), False, False, False
         while not stop.wait(generator.uniform(1, 3)):
             # Children and parents of the workers, whichever it hits.
-            victims = hibari.find("spawn_main") + hibari.find("workers")
+            victims = hibari.find("gpu_worker.child") + hibari.find("manage.py worker")
             if victims:
                 kill(generator.choice(victims), signal.SIGKILL)
                 done.append("worker")
@@ -100,7 +100,7 @@ def test_sixteen_clients_while_everything_is_killed(hibari):
                 flushed = True
                 done.append("flush")
             if elapsed > 7 and not restarted:
-                kill(hibari.find("gunicorn")[0], signal.SIGTERM)
+                kill(hibari.find("gunicorn")[0], signal.SIGTERM)  # the parent comes first
                 restarted = True
                 done.append("web")
             if elapsed > 10 and not stopped:
