@@ -169,7 +169,7 @@ def submit(
         # First, since it locks the team's counter: from here on this team's submissions come one after the other,
         # and the count below is exact.
         ledger.reserve(actor=actor, request_id=request.id, characters=planned.characters)
-        _check_queue(actor)
+        check_queue(actor)
         request.save(force_insert=True)
         Segment.objects.bulk_create(
             Segment(request=request, index=index, text=segment.text, pause=segment.pause_after)
@@ -188,7 +188,8 @@ def submit(
     return request
 
 
-def _check_queue(actor: Actor) -> None:
+def check_queue(actor: Actor) -> None:
+    """LimitReached (`concurrent_limit_exceeded`) when the team's or the person's queue is full."""
     unfinished = Q(status=Status.QUEUED) | Q(status=Status.RUNNING)
     of_team = SynthesisRequest.objects.filter(unfinished, team=actor.team)
     checks = [
