@@ -56,6 +56,7 @@ class SeaweedFS:
             log=self.log,
             cwd=self.folder,
             stop_signal=signal.SIGTERM if self.durable else signal.SIGKILL,
+            stop_timeout=4,  # it sometimes hangs; see below
             death_signal=signal.SIGKILL,  # it is safe after kill -9, and its orderly end takes three seconds
         )
 

@@ -28,6 +28,8 @@ from launcher.watch import Watch
 
 #: Seconds that the first worker may take to load its model before the start counts as failed.
 READY_SECONDS = 300
+#: `timeout` and some terminals send the same signal twice: within so many seconds it is one.
+SAME_SIGNAL_SECONDS = 0.5
 #: A part that fails so often before the service is ready will not come right by itself.
 GIVE_UP_AFTER = 4
 
@@ -63,6 +65,8 @@ class Up:
         self._stays = False
         self._stopping = False
         self._signals = 0
+        self._last_signal = 0.0
+        self._enough = 2
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self) -> int:
@@ -219,6 +223,9 @@ class Up:
             self.watch.tick()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._signals and time.monotonic() - self._last_signal < SAME_SIGNAL_SECONDS:
+            return
+        self._last_signal = time.monotonic()
         self._signals += 1
         os.write(self._wake_write, b"\0")
         if not self._stays and not self._stopping:
@@ -229,7 +236,7 @@ class Up:
     def _stop(self) -> None:
         """Workers first, while whoever waits for their speech can still be answered; the servers last."""
         self._stopping = True
-        self._signals = 0
+        self._enough = 2 if self._signals else 1
         self.folder.ready_file.unlink(missing_ok=True)
         if self.preparation:
             self.preparation.end()
@@ -245,13 +252,17 @@ class Up:
             self.say("Stopped; the data is kept")
         self.folder.close()
 
+    def _forced(self) -> bool:
+        """Whether somebody has lost patience: asked again, or asked at all while a failed start is taken back."""
+        return self._signals >= self._enough
+
     def _stop_children(self, children: list[Child], patience: float) -> None:
         """Ask, wait `patience` seconds or until a second Ctrl-C, end."""
         for child in children:
             child.signal_stop()
         deadline = time.monotonic() + patience
         while (
-            any(child.running() for child in children) and time.monotonic() < deadline and not self._signals
+            any(child.running() for child in children) and time.monotonic() < deadline and not self._forced()
         ):
             time.sleep(0.02)
         for child in children:
