@@ -69,7 +69,7 @@ def reserve(*, actor: Actor, request_id: UUID, characters: int) -> None:
                 },
             )
             if cursor.fetchone() is None:
-                raise _exceeded(actor, characters)
+                raise exceeded(actor, characters)
         LedgerEntry.objects.create(
             kind=LedgerEntry.Kind.RESERVE,
             team_id=actor.team.id,
@@ -81,7 +81,8 @@ def reserve(*, actor: Actor, request_id: UUID, characters: int) -> None:
         )
 
 
-def _exceeded(actor: Actor, required: int) -> LimitReached:
+def exceeded(actor: Actor, required: int) -> LimitReached:
+    """The error that tells what remains, what is required and when the quota resets."""
     now = limits.standing(actor)
     return LimitReached(
         _(
