@@ -120,7 +120,9 @@ def short_number(value: int | None) -> str:
 
 def _trim(value: float) -> str:
     # Cut off, not rounded: 999,976 characters are not a thousand thousands.
-    return f"{math.floor(value * 10) / 10:.1f}".removesuffix(".0") if value < 100 else f"{math.floor(value):,}"
+    return (
+        f"{math.floor(value * 10) / 10:.1f}".removesuffix(".0") if value < 100 else f"{math.floor(value):,}"
+    )
 
 
 @register.filter

@@ -6,9 +6,16 @@ import pytest
 from django.test import Client
 
 from accounts.models import Role
+from synthesis import transcription
 from tests import factories
 
 HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture(autouse=True)
+def _no_speech_recognition(monkeypatch):
+    """A suggested transcript takes seconds, and longer on a busy machine; it is tested with the service."""
+    monkeypatch.setattr(transcription, "available", lambda: False)
 
 
 @pytest.fixture

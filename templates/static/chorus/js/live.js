@@ -64,6 +64,14 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) for (const card of cards()) refresh(card);
 });
 
+// A search may have replaced the card while its news were on the way: there is no place for them any more. (Listened for
+// on the card itself: from one that is off the page no event rises to the document.)
+enhance("[data-live]", (card) => {
+  card.addEventListener("htmx:beforeSwap", (event) => {
+    if (!card.isConnected) event.detail.shouldSwap = false;
+  });
+});
+
 // A fetched card is a new element, so a live region inside it would stay silent: one that stays says the news.
 const said = new Map();
 enhance("[data-request]", (card) => {
