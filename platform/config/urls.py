@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from config import health, metrics, reference
+from config import docs, health, metrics, reference
 from synthesis.admin.raw_queue import rq_pages
 
 urlpatterns = [
@@ -14,6 +14,8 @@ urlpatterns = [
     path("metrics", metrics.metrics, name="metrics"),
     path("admin/rq/", include((rq_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
+    path("docs/", docs.page, name="docs"),
+    path("docs/<slug:slug>", docs.page, name="docs_page"),
     path("v1/schema", reference.SchemaView.as_view(), name="api_schema"),
     path("v1/", include("accounts.api.urls")),
     path("v1/", include("synthesis.api.urls")),
