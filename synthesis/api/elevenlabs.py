@@ -256,17 +256,21 @@ def align(row: SynthesisRequest, spans: list[tuple[float, float]]) -> dict[str, 
             reached += one
             ends.append(round(start + (end - start) * reached / total, 3))
 
+    segments = list(Segment.objects.filter(request=row.id))
+    text = row.text
+    if any(segment.text not in text for segment in segments):
+        # Tags that reach over several segments are begun anew in each: then what was spoken is aligned.
+        text = " ".join(segment.text for segment in segments)
     position = 0
-    segments = Segment.objects.filter(request=row.id)
     for segment, (start, end) in zip(segments, spans, strict=True):
-        found = row.text.index(segment.text, position)
-        place(row.text[position:found], start, start)
+        found = text.index(segment.text, position)
+        place(text[position:found], start, start)
         place(segment.text, start, end)
         position = found + len(segment.text)
     last = spans[-1][1]
-    place(row.text[position:], last, last)
+    place(text[position:], last, last)
     return {
-        "characters": list(row.text),
+        "characters": list(text),
         "character_start_times_seconds": starts,
         "character_end_times_seconds": ends,
     }

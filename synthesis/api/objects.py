@@ -184,6 +184,7 @@ class UrlsSerializer(serializers.Serializer):
     get = serializers.URLField()
     cancel = serializers.URLField()
     audio = serializers.URLField()
+    events = serializers.URLField()
     web = serializers.URLField()
 
 
@@ -232,6 +233,7 @@ def synthesis(row: SynthesisRequest, request: Request, *, outlook: Outlook | Non
         "get": reverse("api_synthesis", args=[row.id], request=request),
         "cancel": reverse("api_synthesis_cancel", args=[row.id], request=request),
         "audio": reverse("api_synthesis_audio", args=[row.id], request=request),
+        "events": reverse("api_synthesis_events", args=[row.id], request=request),
         "web": reverse("request", args=[row.id], request=request),
     }
     return dict(

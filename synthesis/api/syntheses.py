@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import permissions
+from accounts.actors import Actor
 from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, Number, Text, Whole
 from accounts.api.pagination import page
@@ -25,12 +26,15 @@ from synthesis.api import objects
 from synthesis.api.fields import VoiceField
 from synthesis.api.held import Hold, HoldingView, wanted_wait
 from synthesis.errors import NotReady, OutputExpired, RequestNotFound
-from synthesis.models import Format, Status, SynthesisRequest
-from synthesis.services import queue, requests, submission
+from synthesis.models import Format, Output, Status, SynthesisRequest
+from synthesis.services import estimate, peaks, queue, requests, submission
 
 #: Characters of the text that name a download whose request has no title.
 _NAME_CHARACTERS = 60
 
+DRY_RUN = OpenApiParameter(
+    "dry_run", bool, description="Only say what would happen (200): nothing is queued and nothing charged."
+)
 PREFER = OpenApiParameter(
     "Prefer",
     str,
@@ -74,6 +78,29 @@ class SynthesisFilterSerializer(serializers.Serializer):
     search = serializers.CharField(required=False, help_text="Part of the title or the text.")
 
 
+class EstimateLimitSerializer(serializers.Serializer):
+    """The limit that a submission would meet; some codes add fields of their own."""
+
+    code = serializers.ChoiceField(["quota_exceeded", "concurrent_limit_exceeded"])
+    message = serializers.CharField()
+
+
+class EstimateSerializer(serializers.Serializer):
+    """What would become of a submission."""
+
+    dry_run = serializers.BooleanField()
+    characters = serializers.IntegerField()
+    segments_total = serializers.IntegerField()
+    audio_seconds = serializers.FloatField(help_text="Of sound, roughly.")
+    eta_seconds = serializers.IntegerField(
+        allow_null=True, help_text="Until it would be done. Null while no worker is there to do it."
+    )
+    ahead = serializers.IntegerField(help_text="Requests that would be taken before it.")
+    language = serializers.CharField()
+    cloning = serializers.CharField(allow_null=True)
+    limit = EstimateLimitSerializer(allow_null=True)
+
+
 class SynthesesView(HoldingView):
     """List and create."""
 
@@ -94,13 +121,19 @@ class SynthesesView(HoldingView):
         summary="Submit a text",
         tags=["Syntheses"],
         request=SynthesisCreateSerializer,
-        parameters=[PREFER, IDEMPOTENCY_KEY],
-        responses={201: objects.SynthesisSerializer, **errors(*BODY, 422, 429)},
+        parameters=[DRY_RUN, PREFER, IDEMPOTENCY_KEY],
+        responses={
+            200: EstimateSerializer,
+            201: objects.SynthesisSerializer,
+            **errors(*BODY, 422, 429),
+        },
     )
     def post(self, request: Request) -> Response | Hold:
         """Queue a text to be spoken. Nothing is charged unless it succeeds."""
         self.hit()
         values = self.read(SynthesisCreateSerializer)
+        if self.query(_DryRunSerializer).get("dry_run"):
+            return Response(_estimate(self.actor, submission.plan(actor=self.actor, **values)))
 
         def work() -> tuple[int, dict[str, Any]]:
             row = submission.submit(actor=self.actor, planned=submission.plan(actor=self.actor, **values))
@@ -125,6 +158,26 @@ class SynthesesView(HoldingView):
             return answer
 
         return Hold(self, identifier, wait, finish)
+
+
+class _DryRunSerializer(serializers.Serializer):
+    dry_run = serializers.BooleanField(required=False)
+
+
+def _estimate(actor: Actor, planned: submission.Plan) -> dict[str, Any]:
+    found = estimate.estimate(actor, planned)
+    limit = found.limit
+    return {
+        "dry_run": True,
+        "characters": found.characters,
+        "segments_total": found.segments,
+        "audio_seconds": found.audio_seconds,
+        "eta_seconds": found.wait_seconds,
+        "ahead": found.ahead,
+        "language": planned.language,
+        "cloning": planned.cloning or None,
+        "limit": {"code": limit.code, "message": str(limit), **limit.details} if limit else None,
+    }
 
 
 def _created(body: dict[str, Any], status: int, replayed: bool) -> Response:
@@ -193,6 +246,40 @@ class SynthesisCancelView(ApiView):
         return Response(objects.synthesis(requests.cancel(actor=self.actor, request_id=identifier), request))
 
 
+class PeaksFilterSerializer(serializers.Serializer):
+    """How fine."""
+
+    count = serializers.IntegerField(required=False, default=800, min_value=1, max_value=10_000)
+
+
+class PeaksSerializer(serializers.Serializer):
+    """The outline of the sound."""
+
+    seconds = serializers.FloatField()
+    peaks = serializers.ListField(
+        child=serializers.FloatField(), help_text="Each the loudest sample of its part, 0 to 1."
+    )
+
+
+class SynthesisPeaksView(ApiView):
+    """For waveforms."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ}
+
+    @extend_schema(
+        summary="Outline the sound",
+        tags=["Syntheses"],
+        parameters=[PeaksFilterSerializer],
+        responses={200: PeaksSerializer, **errors(400, 404, 409, 410)},
+    )
+    def get(self, request: Request, synthesis_id: str) -> Response:
+        """`count` parts of equal length, or fewer of a very short sound."""
+        count = self.query(PeaksFilterSerializer)["count"]
+        row = requests.find(self.actor, parse_id(synthesis_id, RequestNotFound))
+        output = _output(row)
+        return Response({"seconds": output.seconds, "peaks": peaks.of(row, output, count)})
+
+
 class SynthesisAudioView(ApiView):
     """The finished file."""
 
@@ -221,15 +308,7 @@ class SynthesisAudioView(ApiView):
     def get(self, request: Request, synthesis_id: str) -> HttpResponseBase:
         """Whole or in ranges. Redirects to the storage where that has a public address."""
         row = requests.find(self.actor, parse_id(synthesis_id, RequestNotFound))
-        output = getattr(row, "output", None)
-        if output is None:
-            if row.status == Status.SUCCEEDED:
-                raise OutputExpired
-            raise NotReady(
-                _("There is no sound: the request is %(status)s.")
-                % {"status": row.get_status_display().lower()},
-                status=row.status,
-            )
+        output = _output(row)
         return delivery.serve(
             request._request,
             key=output.key,
@@ -239,6 +318,19 @@ class SynthesisAudioView(ApiView):
             download=request.query_params.get("download", "").lower() in {"1", "true"},
             etag=output.sha256,
         )
+
+
+def _output(row: SynthesisRequest) -> Output:
+    """NotReady before there is sound, OutputExpired after."""
+    output: Output | None = getattr(row, "output", None)
+    if output is not None:
+        return output
+    if row.status == Status.SUCCEEDED:
+        raise OutputExpired
+    raise NotReady(
+        _("There is no sound: the request is %(status)s.") % {"status": row.get_status_display().lower()},
+        status=row.status,
+    )
 
 
 def file_name(row: SynthesisRequest) -> str:

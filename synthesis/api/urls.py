@@ -7,6 +7,7 @@ from synthesis.api import (
     elevenlabs,
     elevenlabs_library,
     openai_voices,
+    progress,
     speech,
     syntheses,
     voices,
@@ -38,6 +39,16 @@ urlpatterns = [
         "syntheses/<str:synthesis_id>/audio",
         syntheses.SynthesisAudioView.as_view(),
         name="api_synthesis_audio",
+    ),
+    path(
+        "syntheses/<str:synthesis_id>/peaks",
+        syntheses.SynthesisPeaksView.as_view(),
+        name="api_synthesis_peaks",
+    ),
+    path(
+        "syntheses/<str:synthesis_id>/events",
+        progress.SynthesisEventsView.as_view(),
+        name="api_synthesis_events",
     ),
     path("text-to-speech/<str:voice_id>", elevenlabs.TextToSpeechView.as_view(), name="api_text_to_speech"),
     path(
