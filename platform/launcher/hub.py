@@ -71,7 +71,7 @@ class Hub(Protocol):
 
 
 class ModelScope:
-    """modelscope.cn, or what MODELSCOPE_ENDPOINT names, by the client that comes with the `modelscope` package."""
+    """ModelScope, or what MODELSCOPE_ENDPOINT names, by the client that comes with the `modelscope` package."""
 
     name = "ModelScope"
 
@@ -94,7 +94,7 @@ class ModelScope:
 
 
 class HuggingFace:
-    """huggingface.co, or the mirror that HF_ENDPOINT names, by the `huggingface_hub` package."""
+    """Hugging Face, or the mirror that HF_ENDPOINT names, by the `huggingface_hub` package."""
 
     name = "Hugging Face"
 
