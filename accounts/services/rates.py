@@ -6,6 +6,8 @@ that must be exact (quota, queue) is in Postgres.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import logging
 import time
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from accounts.services import limits
 logger = logging.getLogger(__name__)
 
 WINDOW_SECONDS = 60
+#: Attempts to sign in a minute: an office behind one address has many people, an account has one.
+SIGN_INS_OF_ADDRESS = 60
+SIGN_INS_OF_ACCOUNT = 10
 
 # Members of each sorted set are requests, scored by their time. Nothing is counted unless every window has room.
 _SCRIPT = """
@@ -64,7 +69,42 @@ def hit(actor: Actor) -> Window | None:
         f"rate:team:{actor.team.id}": limits.of_team(actor.team).requests_per_minute,
         f"rate:member:{actor.membership.id}": limits.of_member(actor.membership).requests_per_minute,
     }
-    windows = {key: limit for key, limit in allowed.items() if limit is not None}
+    window = _count({key: limit for key, limit in allowed.items() if limit is not None})
+    if window is not None and window.remaining < 0:
+        raise LimitReached(
+            _("More than %(limit)d requests in a minute. Wait %(seconds)d s.")
+            % {"limit": window.limit, "seconds": window.reset},
+            retry_after=window.reset,
+            requests_limit=window.limit,
+        )
+    return window
+
+
+def knock(*, address: str, email: str) -> None:
+    """Count one attempt to sign in; LimitReached when an address or an account had too many in a minute."""
+    window = _count({f"rate:knock:{address}": SIGN_INS_OF_ADDRESS, _knocks(email): SIGN_INS_OF_ACCOUNT})
+    if window is not None and window.remaining < 0:
+        raise LimitReached(
+            _("Too many attempts to sign in. Wait %(seconds)d s, then try again.")
+            % {"seconds": window.reset},
+            code="too_many_sign_ins",
+            retry_after=window.reset,
+        )
+
+
+def forgive(email: str) -> None:
+    """The password was right: what was tried before counts no more against the account."""
+    with contextlib.suppress(RedisError):
+        client().delete(_knocks(email))
+
+
+def _knocks(email: str) -> str:
+    # A digest: addresses of people are no business of whoever looks into Redis.
+    return f"rate:knock:{hashlib.sha256(email.strip().lower().encode()).hexdigest()}"
+
+
+def _count(windows: dict[str, int]) -> Window | None:
+    """Count one in every window, or in none; `remaining` is negative when one is full. None without Redis."""
     try:
         tightest, room, wait = client().eval(
             _SCRIPT, len(windows), *windows, time.time(), WINDOW_SECONDS, str(new_id()), *windows.values()
@@ -72,13 +112,4 @@ def hit(actor: Actor) -> Window | None:
     except RedisError:
         logger.warning("Redis does not answer: requests per minute are not counted")
         return None
-    limit = list(windows.values())[tightest - 1]
-    reset = max(1, int(float(wait)) + 1)
-    if room <= 0:
-        raise LimitReached(
-            _("More than %(limit)d requests in a minute. Wait %(seconds)d s.")
-            % {"limit": limit, "seconds": reset},
-            retry_after=reset,
-            requests_limit=limit,
-        )
-    return Window(limit, room - 1, reset)
+    return Window(list(windows.values())[tightest - 1], room - 1, max(1, int(float(wait)) + 1))

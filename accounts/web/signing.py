@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -17,9 +18,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from accounts.errors import ChorusError
+from accounts.api.authentication import client_address
+from accounts.errors import ChorusError, LimitReached
 from accounts.models import User
-from accounts.services import audit, teams
+from accounts.services import audit, rates, teams
 from accounts.web import forms
 from accounts.web.shell import SESSION_TEAM, PageRequest, add_error, show, team_page
 
@@ -33,10 +35,23 @@ class SignIn(views.LoginView):
     form_class = forms.SignInForm
     redirect_authenticated_user = True
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Passwords are not tried out here: attempts are counted before one is looked at."""
+        try:
+            rates.knock(address=client_address(request), email=request.POST.get("username", ""))
+        except LimitReached as error:
+            form = self.form_class(request)
+            context = {**self.get_context_data(form=form), "refusal": str(error)}
+            return self.render_to_response(
+                context, status=error.status, headers={"Retry-After": error.retry_after}
+            )
+        return super().post(request, *args, **kwargs)
+
     def form_valid(self, form: forms.SignInForm) -> HttpResponse:  # type: ignore[override]
         """Sign in; from here on the pages speak the person's language."""
         response = super().form_valid(form)
         user = form.get_user()
+        rates.forgive(user.email)
         audit.record("user.signed_in", user=user)
         if user.language:
             _remember_language(response, user.language)

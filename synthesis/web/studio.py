@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import reswap, retarget
@@ -109,7 +111,7 @@ def _initial(request: PageRequest) -> dict[str, Any]:
 def _editor(request: PageRequest, form: StudioForm) -> dict[str, Any]:
     """What the form's partial needs: voices by name (the team's own first), the one chosen, limits."""
     usable = Voice.objects.usable(request.actor)
-    voices = sorted((voice_card(voice) for voice in usable), key=_order)
+    voices = sorted((voice_card(voice) for voice in usable), key=_order(get_language()))
     wanted = str(form["voice"].value() or "") or _last_voice(request)
     chosen = next((voice for voice in voices if str(voice.id) == wanted), voices[0] if voices else None)
     languages = sorted({voice.language for voice in voices})
@@ -123,8 +125,15 @@ def _editor(request: PageRequest, form: StudioForm) -> dict[str, Any]:
     }
 
 
-def _order(voice: VoiceCard) -> tuple[bool, str, str]:
-    return voice.kind != Voice.Kind.CLONED, voice.language, voice.name.lower()
+def _order(reader: str | None) -> Callable[[VoiceCard], tuple[bool, bool, str, str]]:
+    """The team's own first, then those that speak the reader's language."""
+    base = (reader or "en").split("-")[0]
+
+    def key(voice: VoiceCard) -> tuple[bool, bool, str, str]:
+        foreign = voice.language.split("-")[0] != base
+        return voice.kind != Voice.Kind.CLONED, foreign, voice.language, voice.name.lower()
+
+    return key
 
 
 def _last_voice(request: PageRequest) -> str:

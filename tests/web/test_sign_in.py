@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from django.urls import reverse
 
+from accounts import redis
 from accounts.models import AuditEntry, User
+from accounts.services import rates
 from tests.factories import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -66,3 +68,27 @@ def test_somebody_without_a_team_is_told_so(client, alice):
     answer = client.get("/")
     assert answer.status_code == 403
     assert "You are in no team yet" in answer.content.decode()
+
+
+def test_passwords_cannot_be_tried_out(client, alice):
+    redis.client().flushdb()
+    wrong = {"username": "Alice@example.org", "password": "wrong horse battery"}
+    for _i in range(rates.SIGN_INS_OF_ACCOUNT):
+        assert client.post("/sign-in/", wrong).status_code == 200
+    answer = client.post("/sign-in/", {"username": "alice@example.org", "password": PASSWORD})
+    assert answer.status_code == 429
+    assert int(answer.headers["Retry-After"]) > 0
+    assert "Too many attempts" in answer.content.decode()
+    assert "_auth_user_id" not in client.session
+
+
+def test_a_right_password_forgives_the_wrong_ones(client, alice):
+    redis.client().flushdb()
+    for _i in range(3):
+        for _j in range(rates.SIGN_INS_OF_ACCOUNT - 2):
+            client.post("/sign-in/", {"username": "alice@example.org", "password": "wrong"})
+        assert (
+            client.post("/sign-in/", {"username": "alice@example.org", "password": PASSWORD}).status_code
+            == 302
+        )
+        client.post("/sign-out/")
