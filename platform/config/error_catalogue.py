@@ -67,22 +67,27 @@ def _of(tree: ast.AST, statuses: dict[str, int]) -> Iterator[Entry]:
                 target.id: statement.value
                 for statement in node.body
                 if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None
-                for target in (
-                    statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-                )
+                for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
                 if isinstance(target, ast.Name)
             }
             if code := _text(values.get("code")):
                 yield Entry(code, statuses[node.name], _text(values.get("message")))
         elif isinstance(node, ast.Call):
             keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-            if code := _text(keywords.get("code")):
+            for code in _codes(keywords.get("code")):
                 name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
                 message = keywords.get("message") or (node.args[0] if node.args else None)
                 if name in statuses:
                     yield Entry(code, statuses[name], _text(message))
                 elif name in {"fail", "_SegmentFailed", "Failed"}:
                     yield Entry(code, None, _text(message))
+
+
+def _codes(node: ast.AST | None) -> list[str]:
+    """The codes that an argument may be: one, or one of two."""
+    if isinstance(node, ast.IfExp):
+        return _codes(node.body) + _codes(node.orelse)
+    return [code] if (code := _text(node)) else []
 
 
 def _text(node: ast.AST | None) -> str:
