@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from django.conf import settings
 from django.db import close_old_connections, connection
 
 from gpu_worker.worker import Report
@@ -20,7 +21,17 @@ def give_back(worker: str, exit_code: int | None) -> None:
         connection.close()
 
 
-def beat(report: Report) -> None:
-    """The worker's row in the list of workers. Called from a thread that keeps its connection."""
+def beat(report: Report) -> str:
+    """The worker's row in the list of workers; an operator's order, or nothing. Called from a thread that keeps its
+    connection."""
     close_old_connections()
-    workers.beat(**asdict(report))
+    return workers.beat(**asdict(report), pool=settings.CHORUS_POOL)
+
+
+def obeyed(worker: str, order: str) -> None:
+    """The order was carried out; it is not to be heard again."""
+    close_old_connections()
+    try:
+        workers.obeyed(name=worker, order=order)
+    finally:
+        connection.close()

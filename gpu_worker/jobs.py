@@ -99,7 +99,12 @@ def run_next() -> int:
 
     def claim(limit: int) -> list[SynthesisRequest]:
         started = time.perf_counter()
-        taken = dispatch.claim(worker=resident.worker_name(), engine=engine.capabilities.name, limit=limit)
+        taken = dispatch.claim(
+            worker=resident.worker_name(),
+            engine=engine.capabilities.name,
+            limit=limit,
+            pool=settings.CHORUS_POOL,
+        )
         note_claim(time.perf_counter() - started)
         return taken
 

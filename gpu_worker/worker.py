@@ -70,6 +70,10 @@ class Report:
     gpu_memory_bytes: int | None = None
 
 
+#: Orders that hold until they are taken back: nothing is taken meanwhile.
+HOLDING = frozenset({"pause", "stop"})
+
+
 class ResidentWorker(PatientWorker):
     """`loader` is the dotted name of a function that returns the loaded engine, called in the child.
 
@@ -77,7 +81,8 @@ class ResidentWorker(PatientWorker):
     in hand. The status is None where no child was lost: at the start, for a predecessor of the same name, and
     after a job that raised. It is called until it succeeds, and no job is taken before.
 
-    `beat` gets a `Report` every five seconds, and at once when an engine begins or ends to load.
+    `beat` gets a `Report` every five seconds, and at once when an engine begins or ends to load. What it returns is
+    an operator's order (`synthesis.models.Worker.Order`), or nothing; `obeyed` hears of those that are done once.
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class ResidentWorker(PatientWorker):
         engine: str = "",
         on_child_lost: Callable[[str, int | None], object] = lambda name, exit_code: None,
         beat: Callable[[Report], object] = lambda report: None,
+        obeyed: Callable[[str, str], object] = lambda name, order: None,
         limits: Limits | None = None,
         **options: Any,
     ) -> None:
@@ -99,6 +105,8 @@ class ResidentWorker(PatientWorker):
         self._engine = engine
         self._on_child_lost = on_child_lost
         self._beat = beat
+        self._obeyed = obeyed
+        self._order = ""
         self._limits = limits or Limits()
         self._child: EngineProcess | None = None
         self._loading = True
@@ -110,7 +118,7 @@ class ResidentWorker(PatientWorker):
         self._started_at = datetime.now(UTC)
         self._database_ticker = Ticker(
             "Telling the database that the worker is alive",
-            lambda: self._beat(self.report()),
+            self._tell_database,
             self.beat_seconds,
         )
 
@@ -119,6 +127,8 @@ class ResidentWorker(PatientWorker):
         child = self._child
         if self.in_hand:
             state = "draining" if self._stop_requested else "busy"
+        elif self._order in HOLDING:
+            state = "paused"
         else:
             state = "loading" if self._loading else "idle"
         gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "")
@@ -137,6 +147,40 @@ class ResidentWorker(PatientWorker):
             gpu_percent=load.percent,
             gpu_memory_bytes=load.memory_bytes,
         )
+
+    # --- Orders ---------------------------------------------------------------------------------------------
+
+    def _tell_database(self) -> None:
+        """Report, and hear what is wanted. In the reporting thread: what it cannot do itself, `prepare` does."""
+        order = self._beat(self.report())
+        self._order = order if isinstance(order, str) else ""
+        child = self._child
+        if self._order == "stop" and self.in_hand and child:
+            logger.info("%s: told to stop at once", self.name)
+            child.kill()
+
+    def _obey(self) -> None:
+        """Between two jobs: wait as long as nothing is to be taken; start anew, or load the engine anew, once."""
+        while self._order in HOLDING:
+            if self._order == "stop":
+                self._end_child()
+            self._sleep(0.25)
+        order = self._order
+        if order not in {"restart", "recycle"}:
+            return
+        logger.info("%s: told to %s", self.name, order)
+        try:
+            self._obeyed(self.name, order)
+        except Exception:
+            # The database is away: carried out, but not noted, it would be carried out again and again.
+            logger.exception("%s: the order cannot be noted, trying again", self.name)
+            self._sleep(1.0)
+            return
+        self._order = ""
+        if order == "restart":
+            # The supervisor starts the next process at once.
+            raise StopRequested
+        self._end_child()
 
     # --- Start and end --------------------------------------------------------------------------------------
 
@@ -172,7 +216,8 @@ class ResidentWorker(PatientWorker):
     # --- The child ------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """No job is taken before there is an engine for it."""
+        """No job is taken before there is an engine for it, or while none is to be taken."""
+        self._obey()
         self._ready_child()
 
     def _ready_child(self) -> EngineProcess:

@@ -23,33 +23,38 @@ JOB = "gpu_worker.jobs.run_next"
 ENOUGH = 100
 
 
+def name_of(pool: str) -> str:
+    """What the queue of a pool's workers is called: each worker listens on exactly one."""
+    return f"gpu-{pool}" if pool else "gpu"
+
+
 @cache
-def queue() -> Queue:
-    """The one queue, on the process's own client, whose time-outs keep a submission short when Redis hangs."""
+def queue(pool: str = "") -> Queue:
+    """A pool's queue, on the process's own client, whose time-outs keep a submission short when Redis hangs."""
     # Not pickle, which would let whoever can write to Redis run code in a worker.
-    return Queue("gpu", connection=client(), serializer=JSONSerializer)
+    return Queue(name_of(pool), connection=client(), serializer=JSONSerializer)
 
 
-def ring() -> None:
+def ring(pool: str = "") -> None:
     """Ring once the caller's transaction is committed."""
-    transaction.on_commit(lambda: _ring(1), robust=True)
+    transaction.on_commit(lambda: _ring(1, pool), robust=True)
 
 
-def ring_missing(waiting: int) -> int:
+def ring_missing(waiting: int, pool: str = "") -> int:
     """Ring as often as doorbells are missing for `waiting` requests; how often."""
     try:
-        missing = min(waiting, ENOUGH) - queue().count
+        missing = min(waiting, ENOUGH) - queue(pool).count
     except RedisError:
         logger.warning("Redis does not answer: workers are not rung")
         return 0
-    return _ring(missing) if missing > 0 else 0
+    return _ring(missing, pool) if missing > 0 else 0
 
 
-def _ring(times: int) -> int:
+def _ring(times: int, pool: str) -> int:
     # A crash of the worker is dealt with in Postgres: RQ keeps no result, and a failure only for a look at it.
     try:
         for _i in range(times):
-            queue().enqueue(JOB, result_ttl=0, failure_ttl=24 * 3600)
+            queue(pool).enqueue(JOB, result_ttl=0, failure_ttl=24 * 3600)
     except RedisError:
         logger.warning("Redis does not answer: the sweep will ring")
         return 0

@@ -69,6 +69,10 @@ ROLES: dict[str, tuple[str | Promise, tuple[str, ...]]] = {
             *_LOOK,
             "synthesis.change_synthesisrequest",
             "synthesis.change_worker",
+            "synthesis.view_pool",
+            "synthesis.change_pool",
+            "synthesis.view_usagerollup",
+            "synthesis.view_ledgercheck",
         ),
     ),
     "trust": (

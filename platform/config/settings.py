@@ -27,6 +27,8 @@ CHORUS_LOG_TEXT = env.boolean("CHORUS_LOG_TEXT")
 #: A worker renews its hold on a request every third of this; one that dies with its machine delays it by as much.
 CHORUS_LEASE_SECONDS = env.integer("CHORUS_LEASE_SECONDS", 20)
 CHORUS_SWEEP_SECONDS = env.integer("CHORUS_SWEEP_SECONDS", 2)
+#: The pool of this process's workers: they serve only the teams that are assigned to it.
+CHORUS_POOL = env.text("CHORUS_POOL", "")
 CHORUS_WORKER_MAX_REQUESTS = env.integer("CHORUS_WORKER_MAX_REQUESTS", 0)
 CHORUS_WORKER_MAX_RSS_MB = env.integer("CHORUS_WORKER_MAX_RSS_MB", 0)
 CHORUS_MAX_UPLOAD_MB = env.integer("CHORUS_MAX_UPLOAD_MB", 50)

@@ -128,14 +128,17 @@ def usage(request: HttpRequest) -> HttpResponse:
             context |= _answer(form, today)
         except ChorusError as error:
             add_error(form, error)
+    presets = _presets(today)
+    ranges = [(first.isoformat(), last.isoformat()) for _label, first, last in presets]
     chosen = (form["first"].value(), form["last"].value())
     context["presets"] = [
         {
             "label": label,
-            "address": _address(form, first=first.isoformat(), last=last.isoformat()),
-            "current": (first.isoformat(), last.isoformat()) == chosen,
+            "address": _address(form, first=first, last=last),
+            # Two of them are the same range now and then: the first one is marked.
+            "current": chosen in ranges and ranges.index(chosen) == index,
         }
-        for label, first, last in _presets(today)
+        for index, ((label, _first, _last), (first, last)) in enumerate(zip(presets, ranges, strict=True))
     ]
     context["exports"] = [(name.upper(), _address(form, export=name)) for name in exports.FORMATS]
     return render_page(request, "admin/usage.html", context, status=422 if form.errors else 200)

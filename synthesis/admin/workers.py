@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,10 +14,30 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.admin.cells import badge, link, moment, number
+from accounts.effects import Text
+from accounts.operators import Operator
 from accounts.panel.modeladmin import PanelAdmin, Table
+from accounts.panel.operations import Operation
 from accounts.panel.site import Entry, panel
 from synthesis.models import Attempt, Status, SynthesisRequest, Worker
 from synthesis.models.workers import ALIVE
+from synthesis.services import workers
+
+#: Orders that hold until they are taken back.
+HOLDING = (Worker.Order.PAUSE, Worker.Order.STOP)
+
+
+def _order(word: str, said: Text) -> Callable[[Operator, Sequence[Worker], dict[str, Any]], Text]:
+    def run(by: Operator, objects: Sequence[Worker], values: dict[str, Any]) -> Text:
+        for worker in objects:
+            workers.order(by=by, name=worker.name, order=word, reason=values["reason"])
+        return said
+
+    return run
+
+
+def _can_hear(worker: Worker) -> bool:
+    return worker.state != Worker.State.GONE
 
 
 @admin.register(Worker)
@@ -37,17 +58,86 @@ class WorkerAdmin(PanelAdmin):
         moment("last_seen", gettext_lazy("last seen")),
         "error",
     ]
-    list_filter = ["state", "engine"]
+    list_filter = ["state", "engine", "pool"]
     search_fields = ["name", "host"]
     id_columns = []
     ordering = ["name"]
+    operations = [
+        Operation(
+            "pause",
+            gettext_lazy("Pause"),
+            workers.PERMISSION,
+            _order(
+                Worker.Order.PAUSE, gettext_lazy("It finishes what it has in hand and takes nothing more.")
+            ),
+            applies=lambda worker: _can_hear(worker) and worker.order not in HOLDING,
+            explain=gettext_lazy(
+                "It finishes what it has in hand, keeps the engine loaded, and takes nothing more."
+            ),
+            bulk=True,
+            icon="pause",
+        ),
+        Operation(
+            "resume",
+            gettext_lazy("Resume"),
+            workers.PERMISSION,
+            _order("", gettext_lazy("It goes on.")),
+            applies=lambda worker: worker.order in HOLDING,
+            bulk=True,
+            icon="play",
+        ),
+        Operation(
+            "recycle",
+            gettext_lazy("Load the engine anew"),
+            workers.PERMISSION,
+            _order(Worker.Order.RECYCLE, gettext_lazy("The engine is loaded anew after what is in hand.")),
+            applies=lambda worker: _can_hear(worker) and not worker.order,
+            explain=gettext_lazy("After what is in hand, in a fresh process: for memory that has grown."),
+            bulk=True,
+            icon="again",
+        ),
+        Operation(
+            "restart",
+            gettext_lazy("Restart"),
+            workers.PERMISSION,
+            _order(
+                Worker.Order.RESTART,
+                gettext_lazy("It ends after what is in hand; its supervisor starts it anew."),
+            ),
+            applies=lambda worker: _can_hear(worker) and not worker.order,
+            explain=gettext_lazy(
+                "It ends after what is in hand, and its supervisor starts it anew: for new settings."
+            ),
+            bulk=True,
+            icon="again",
+        ),
+        Operation(
+            "stop",
+            gettext_lazy("Stop at once"),
+            workers.PERMISSION,
+            _order(
+                Worker.Order.STOP,
+                gettext_lazy("What it had in hand goes back to the queue."),
+            ),
+            applies=lambda worker: _can_hear(worker) and worker.order != Worker.Order.STOP,
+            explain=gettext_lazy(
+                "What it has in hand goes back to the queue. It frees its memory and takes nothing more."
+            ),
+            bulk=True,
+            danger=True,
+            icon="close",
+        ),
+    ]
     facts = [
         "name",
         "health",
+        "ordered",
+        "pool",
         "engine",
         "host",
         "pid",
         "gpu",
+        "load",
         "memory",
         "requests_done",
         "pace",
@@ -65,6 +155,19 @@ class WorkerAdmin(PanelAdmin):
             return badge(_("silent"), "bad")
         kinds = {Worker.State.IDLE: "good", Worker.State.BUSY: "accent"}
         return badge(worker.get_state_display(), kinds.get(Worker.State(worker.state), "warn"))
+
+    @admin.display(description=gettext_lazy("order"))
+    def ordered(self, worker: Worker) -> str:
+        """What it was told and has not carried out yet, or keeps to."""
+        return worker.get_order_display() if worker.order else "—"
+
+    @admin.display(description=gettext_lazy("GPU load"))
+    def load(self, worker: Worker) -> str:
+        """In percent, and memory."""
+        if worker.gpu_percent is None:
+            return "—"
+        memory = f", {worker.gpu_memory_bytes / 2**30:.1f} GiB" if worker.gpu_memory_bytes else ""
+        return f"{worker.gpu_percent} %{memory}"
 
     @admin.display(description=gettext_lazy("memory"))
     def memory(self, worker: Worker) -> str:

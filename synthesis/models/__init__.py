@@ -1,6 +1,7 @@
 """Tables, their constraints, and what a row knows about itself."""
 
 from synthesis.models.consents import VoiceConsent
+from synthesis.models.pools import Pool, TeamPool
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
 from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
 from synthesis.models.voices import Voice, VoiceVersion
@@ -13,10 +14,12 @@ __all__ = [
     "Grain",
     "LedgerCheck",
     "Output",
+    "Pool",
     "RollupState",
     "Segment",
     "Status",
     "SynthesisRequest",
+    "TeamPool",
     "UsageRollup",
     "Voice",
     "VoiceConsent",

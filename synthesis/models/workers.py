@@ -31,7 +31,16 @@ class Worker(models.Model):
         IDLE = "idle", _("Idle")
         BUSY = "busy", _("Busy")
         DRAINING = "draining", _("Finishing")
+        PAUSED = "paused", _("Paused")
         GONE = "gone", _("Gone")
+
+    class Order(models.TextChoices):
+        """What an operator wants of it. The first two stay until they are taken back, the worker clears the others."""
+
+        PAUSE = "pause", _("Finish and take nothing more")
+        STOP = "stop", _("Stop at once and take nothing more")
+        RESTART = "restart", _("Finish and start anew")
+        RECYCLE = "recycle", _("Finish and load the engine anew")
 
     name = models.CharField(_("name"), max_length=128, primary_key=True)
     engine = models.CharField(_("engine"), max_length=32)
@@ -48,6 +57,9 @@ class Worker(models.Model):
     gpu_percent = models.PositiveSmallIntegerField(_("GPU load in percent"), null=True)
     gpu_memory_bytes = models.PositiveBigIntegerField(_("GPU memory"), null=True)
     last_error = models.TextField(_("last error"), blank=True)
+    #: Serves only the teams of this pool; empty: all teams without one.
+    pool = models.CharField(_("pool"), max_length=32, blank=True, default="", db_default="")
+    order = models.CharField(_("order"), max_length=8, choices=Order.choices, blank=True, default="", db_default="")
 
     objects = WorkerQuerySet.as_manager()
 

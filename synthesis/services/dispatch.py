@@ -20,6 +20,7 @@ from django.utils.translation import gettext_noop
 from accounts.services import ledger
 from synthesis import doorbell, events
 from synthesis.models import Attempt, Output, Segment, Status, SynthesisRequest
+from synthesis.services import pools
 
 #: After so many attempts that ended in an error the request fails.
 MAX_FAILURES = 3
@@ -48,7 +49,11 @@ WITH RECURSIVE waiting AS (  -- a loose index scan: one step per team with queue
     JOIN accounts_team t ON t.id = w.team_id
     JOIN accounts_plan p ON p.id = t.plan_id
     LEFT JOIN accounts_teamquota q ON q.team_id = t.id
-    WHERE t.suspended_at IS NULL
+    LEFT JOIN synthesis_teampool tp ON tp.team_id = t.id
+    WHERE t.suspended_at IS NULL AND coalesce(tp.pool_id, '') = %(pool)s
+      -- A worker that is to pause, stop or start anew is given nothing, whether it has heard of it or not.
+      AND NOT EXISTS (SELECT 1 FROM synthesis_worker sw
+                      WHERE sw.name = %(worker)s AND sw."order" IN ('pause', 'stop', 'restart'))
 ), busy AS (
     SELECT team_id, user_id, count(*) AS n FROM synthesis_synthesisrequest
     WHERE status = 'running' GROUP BY team_id, user_id
@@ -88,13 +93,23 @@ RETURNING id
 """
 
 
-def claim(*, worker: str, engine: str, limit: int = 1) -> list[SynthesisRequest]:
-    """Take up to `limit` requests that should be spoken next; each is running for `worker` from here on."""
+def claim(*, worker: str, engine: str, limit: int = 1, pool: str = "") -> list[SynthesisRequest]:
+    """Take up to `limit` requests that should be spoken next; each is running for `worker` from here on.
+
+    Only of teams in `pool`; of those in none when it is empty.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         # In a statement of its own: the claim's snapshot must not be older than the lock.
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
         cursor.execute(
-            _CLAIM, {"worker": worker, "engine": engine, "n": limit, "lease": settings.CHORUS_LEASE_SECONDS}
+            _CLAIM,
+            {
+                "worker": worker,
+                "engine": engine,
+                "pool": pool,
+                "n": limit,
+                "lease": settings.CHORUS_LEASE_SECONDS,
+            },
         )
         ids = [row[0] for row in cursor.fetchall()]
         requests = list(
@@ -271,7 +286,7 @@ def _give_up(held) -> int:  # type: ignore[no-untyped-def]
             )
             _end_attempt(row.id, row.attempt, Attempt.Outcome.LOST, "worker_lost")
             events.announce(row, queue_moved=True)
-            doorbell.ring()
+            doorbell.ring(pools.of_team(row.team_id))
             count += 1
     return count
 

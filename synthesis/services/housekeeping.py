@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.services import alerts, grants, idempotency, quotas
 from synthesis import doorbell, storage, tally
 from synthesis.models import Output, Status, SynthesisRequest, Voice, VoiceConsent
-from synthesis.services import dispatch, rollup, verification, workers
+from synthesis.services import dispatch, pools, rollup, verification, workers
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +33,12 @@ def ring_for_waiting() -> int:
     """Doorbells that were lost (a flushed Redis, a crash between commit and ring) are rung again."""
     waiting = SynthesisRequest.objects.filter(
         status=Status.QUEUED, not_before__lte=timezone.now(), engine=settings.CHORUS_ENGINE
-    )[: doorbell.ENOUGH].count()
-    return doorbell.ring_missing(waiting) if waiting else 0
+    )
+    rung = 0
+    for pool in pools.names():
+        count = pools.within(waiting, pool)[: doorbell.ENOUGH].count()
+        rung += doorbell.ring_missing(count, pool) if count else 0
+    return rung
 
 
 def delete_expired_outputs() -> int:

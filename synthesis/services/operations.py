@@ -5,17 +5,18 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.actors import Actor
-from accounts.errors import Conflict, InvalidInput
+from accounts.errors import ChorusError, Conflict, InvalidInput
 from accounts.models import Membership
 from accounts.operators import Operator
 from synthesis import doorbell, events
 from synthesis.errors import RequestNotFound
 from synthesis.models import Status, SynthesisRequest
-from synthesis.services import dispatch, submission
+from synthesis.services import dispatch, pools, submission, waiting
 
 PERMISSION = "synthesis.change_synthesisrequest"
 #: Within a team; teams share by weight.
@@ -70,7 +71,7 @@ def hurry(*, by: Operator, request_id: UUID) -> None:
         found.not_before = timezone.now()
         found.save(update_fields=["not_before"])
         by.record("synthesis.hurried", target=found, team_id=found.team_id)
-        doorbell.ring()
+        doorbell.ring(pools.of_team(found.team_id))
         events.announce(found, queue_moved=True)
 
 
@@ -109,6 +110,22 @@ def retry(*, by: Operator, request_id: UUID) -> SynthesisRequest:
         SynthesisRequest.objects.filter(pk=new.pk).update(retry_of=old)
         by.record("synthesis.retried", target=old, team_id=old.team_id, new=str(new.pk))
     return new
+
+
+def retry_all(*, by: Operator, code: str, hours: int, most: int = 1_000) -> tuple[int, int, str]:
+    """Try again what failed of one cause and was not yet tried again; (submitted, refused, why the last one was)."""
+    by.require(PERMISSION)
+    again = SynthesisRequest.objects.filter(retry_of=OuterRef("pk"))
+    rows = waiting.failed(hours=hours, code=code).filter(~Exists(again), deleted_at=None).order_by("pk")
+    done, refused, why = 0, 0, ""
+    for request_id in rows.values_list("pk", flat=True)[:most]:
+        try:
+            retry(by=by, request_id=request_id)
+        except ChorusError as error:
+            refused, why = refused + 1, str(error)
+        else:
+            done += 1
+    return done, refused, why
 
 
 def _actor(old: SynthesisRequest) -> Actor:

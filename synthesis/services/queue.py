@@ -11,6 +11,7 @@ from django.db.models import Count, F, Sum
 from django.utils import timezone
 
 from synthesis.models import Status, SynthesisRequest, Worker
+from synthesis.services import pools
 
 #: Until an engine has a history: Kokoro on two CPU cores needs 0.035 s a character (real-time factor 0.5, about 14
 #: characters of English a second).
@@ -34,6 +35,8 @@ WITH mine AS (
           WHERE status = 'queued' AND engine = %(engine)s AND team_id <> %(team)s GROUP BY team_id) q
     JOIN accounts_team t ON t.id = q.team_id AND t.suspended_at IS NULL
     JOIN accounts_plan p ON p.id = t.plan_id LEFT JOIN busy b ON b.team_id = q.team_id
+    LEFT JOIN synthesis_teampool tp ON tp.team_id = q.team_id
+    WHERE coalesce(tp.pool_id, '') = %(pool)s
 )
 SELECT (SELECT nth - 1 FROM mine) AS own,
        coalesce(sum(greatest(0, least(n, ceil(s * weight - busy) - 1
@@ -67,6 +70,7 @@ def place(request: SynthesisRequest) -> Place | None:
                 "engine": request.engine,
                 "priority": request.priority,
                 "created": request.created_at,
+                "pool": pools.of_team(request.team_id),
             },
         )
         own, others = cursor.fetchone()
@@ -97,7 +101,8 @@ class Outlook:
 
 def outlook(request: SynthesisRequest) -> Outlook:
     """Place in the queue and seconds until done, for a request that has not ended."""
-    workers = Worker.objects.alive().filter(engine=request.engine).count()
+    pool = pools.of_team(request.team_id)
+    workers = Worker.objects.alive().filter(engine=request.engine, pool=pool).count()
     where = place(request)
     if not workers:
         return Outlook(where, None, 0)
@@ -105,10 +110,9 @@ def outlook(request: SynthesisRequest) -> Outlook:
     remaining = request.characters * (1 - request.segments_done / request.segments_total)
     if where is None:
         return Outlook(None, max(1, math.ceil(remaining * pace)), workers)
-    queued = SynthesisRequest.objects.filter(status=Status.QUEUED, engine=request.engine).aggregate(
-        n=Count("id"), characters=Sum("characters")
-    )
-    running = SynthesisRequest.objects.filter(status=Status.RUNNING, engine=request.engine).aggregate(
+    same = pools.within(SynthesisRequest.objects.filter(engine=request.engine), pool)
+    queued = same.filter(status=Status.QUEUED).aggregate(n=Count("id"), characters=Sum("characters"))
+    running = same.filter(status=Status.RUNNING).aggregate(
         left=Sum(F("characters") * (F("segments_total") - F("segments_done")) / F("segments_total"))
     )
     average = (queued["characters"] or 0) / max(1, queued["n"])

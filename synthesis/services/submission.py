@@ -19,6 +19,7 @@ from synthesis import doorbell, events, instructions, traces
 from synthesis.engines import Capabilities, capabilities
 from synthesis.errors import UnknownVoice
 from synthesis.models import Format, Segment, Status, SynthesisRequest, Voice
+from synthesis.services import pools
 from synthesis.text import clean, language, segmenting
 
 TITLE_CHARACTERS = 200
@@ -183,7 +184,7 @@ def submit(
             source=actor.source,
         )
         traces.carry(request)
-        doorbell.ring()
+        doorbell.ring(pools.of_team(actor.team.id))
         events.announce(request)
     return request
 

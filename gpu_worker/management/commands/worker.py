@@ -41,7 +41,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         connection = django_rq.get_connection("gpu")
         _wait_for(connection)
-        queue = Queue("gpu", connection=connection, serializer=doorbell.queue().serializer)
+        pool = settings.CHORUS_POOL
+        queue = Queue(doorbell.name_of(pool), connection=connection, serializer=doorbell.queue().serializer)
         worker = ResidentWorker(
             [queue],
             name,
@@ -50,6 +51,7 @@ class Command(BaseCommand):
             engine=settings.CHORUS_ENGINE,
             on_child_lost=hooks.give_back,
             beat=hooks.beat,
+            obeyed=hooks.obeyed,
             limits=Limits(
                 requests=settings.CHORUS_WORKER_MAX_REQUESTS,
                 rss_bytes=settings.CHORUS_WORKER_MAX_RSS_MB * 2**20,

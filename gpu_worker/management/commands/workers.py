@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
 from gpu_worker import naming, processes
@@ -27,12 +29,16 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until told to stop and the workers have finished the job in hand."""
+        prefix = options["name_prefix"]
+        if settings.CHORUS_POOL and not prefix:
+            # Two pools may have workers on the same machine.
+            prefix = f"{socket.gethostname()}-{settings.CHORUS_POOL}"
         devices = gpus(os.environ)
         count = max(1, len(devices)) if options["count"] is None else options["count"]
         shared = {**os.environ, "PYTHONPATH": processes.module_path()}
         slots = []
         for index in range(count):
-            name = naming.worker_name(index, options["name_prefix"])
+            name = naming.worker_name(index, prefix)
             added = slot_environment(
                 index, count=count, devices=devices, cores=processes.usable_cores(), environment=os.environ
             )

@@ -15,6 +15,9 @@ from gpu_worker.worker import Limits, Report, ResidentWorker
 from tests.gpu_worker.resident import journal
 
 
+ORDER = Path(os.environ["CHORUS_TEST_JOURNAL"]).with_name("order")
+
+
 def _need_database() -> None:
     if Path(os.environ["CHORUS_TEST_JOURNAL"]).with_name("database-away").exists():
         journal.write("refused")
@@ -27,12 +30,19 @@ def give_back(name: str, exit_code: int | None) -> None:
     journal.write("lost", worker=name, exit_code=exit_code)
 
 
-def beat(report: Report) -> None:
-    """Stands for `workers.beat`."""
+def beat(report: Report) -> str:
+    """Stands for `workers.beat`; the order is in a file."""
     _need_database()
     journal.write(
         "beat", state=report.state, done=report.requests_done, rss=report.rss_bytes, error=report.last_error
     )
+    return ORDER.read_text() if ORDER.exists() else ""
+
+
+def obeyed(name: str, order: str) -> None:
+    """Stands for `workers.obeyed`."""
+    journal.write("obeyed", worker=name, order=order)
+    ORDER.unlink()
 
 
 if __name__ == "__main__":
@@ -47,6 +57,7 @@ if __name__ == "__main__":
         loader="tests.gpu_worker.resident.jobs.load",
         on_child_lost=give_back,
         beat=beat,
+        obeyed=obeyed,
         limits=Limits(requests=int(max_requests), rss_bytes=int(max_rss_mib) * 2**20),
     )
     worker.work(logging_level="WARNING")
