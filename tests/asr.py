@@ -16,6 +16,7 @@ from typing import Any
 import jiwer
 import numpy as np
 import soxr
+import zhconv
 from launcher.weights import prepare_asr
 from numpy.typing import NDArray
 
@@ -54,10 +55,16 @@ def _english_words(text: str) -> str:
 
 
 def _characters(text: str) -> str:
-    import zhconv
+    text = _mandarin().normalise(_simplified(text).lower())
+    return re.sub(r"[\W_]", "", _simplified(text))
 
-    text = _mandarin().normalise(zhconv.convert(text, "zh-cn").lower())
-    return re.sub(r"[\W_]", "", zhconv.convert(text, "zh-cn"))
+
+def _simplified(text: str) -> str:
+    with warnings.catch_warnings():
+        # It leaves its dictionary's file open when it first reads it.
+        warnings.simplefilter("ignore", ResourceWarning)
+        converted: str = zhconv.convert(text, "zh-cn")
+    return converted
 
 
 @cache
@@ -77,4 +84,6 @@ def _whisper() -> Any:
         warnings.simplefilter("ignore")
         from faster_whisper import WhisperModel
 
-        return WhisperModel(str(models_dir() / "whisper-base"), device="cpu", compute_type="int8", cpu_threads=2)
+        return WhisperModel(
+            str(models_dir() / "whisper-base"), device="cpu", compute_type="int8", cpu_threads=2
+        )

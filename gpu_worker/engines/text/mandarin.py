@@ -51,10 +51,21 @@ def _spell(digits: str) -> str:
 
 
 def _cardinal(number: str) -> str:
-    import cn2an
-
-    words: str = cn2an.an2cn(number, "low")
-    return words
+    """A number of at most four digits in words; a longer one digit by digit. (wetext says 两 for some twos.)"""
+    if len(number) > 4:
+        return _spell(number)
+    value = int(number)
+    if value < 10:
+        return _DIGITS[value]
+    unit, name = next((unit, name) for unit, name in ((1000, "千"), (100, "百"), (10, "十")) if value >= unit)
+    above, below = divmod(value, unit)
+    words = f"{'' if value < 20 else _DIGITS[above]}{name}"
+    if not below:
+        return words
+    rest = _cardinal(str(below))
+    gap = "零" if below < unit // 10 else ""
+    # 110 is 一百一十, where 10 alone is 十.
+    return f"{words}{gap}{'一' if 10 <= below < 20 else ''}{rest}"
 
 
 def _money(found: re.Match[str]) -> str:
@@ -66,7 +77,7 @@ def _version(found: re.Match[str]) -> str:
     parts = found[0].split(".")
     # An address of four numbers is read digit by digit.
     read = _spell if len(parts) == 4 else _cardinal
-    return "点".join(read(part) if len(part) < 16 else _spell(part) for part in parts)
+    return "点".join(map(read, parts))
 
 
 def _ratio(found: re.Match[str]) -> str:
@@ -135,6 +146,15 @@ _SPOKEN_SIGNS = {
     "€": "欧元",
     "£": "英镑",
 }
+#: misaki's `ZHG2P.retone`: tones as arrows, the vowels of zi and zhi as one.
+_KOKORO_SYMBOLS = (
+    ("˧˩˧", "↓"),
+    ("˧˥", "↗"),
+    ("˥˩", "↘"),
+    ("˥", "→"),
+    ("\u027b\u0329", "ɨ"),
+    ("\u0279\u0329", "ɨ"),
+)
 _PUNCTUATION = str.maketrans(
     {
         "、": ",",
@@ -178,11 +198,10 @@ class Mandarin:
     def __init__(self) -> None:
         try:
             with warnings.catch_warnings():
-                # They warn about themselves: escapes in jieba, pkg_resources in proces.
+                # jieba warns about its own escapes, and about pkg_resources.
                 warnings.simplefilter("ignore")
-                import cn2an  # noqa: F401 - fail here, not at the first number
                 import jieba
-                from misaki.zh import ZHG2P
+                from misaki.transcription import pinyin_to_ipa
                 from wetext import Normalizer
         except ImportError as error:
             raise EngineUnavailable(
@@ -196,7 +215,8 @@ class Mandarin:
             self._words.tmp_dir = private
             self._words.initialize()
         self._wetext: Any = Normalizer(lang="zh", operator="tn", traditional_to_simple=True)
-        self._ipa = lru_cache(maxsize=4096)(ZHG2P.py2ipa)
+        self._pinyin_to_ipa: Any = pinyin_to_ipa
+        self._ipa = lru_cache(maxsize=4096)(self._symbols)
 
     def normalise(self, text: str) -> str:
         """`text` with its numbers, dates, money, units and signs in Chinese words; other alphabets as they
@@ -221,6 +241,13 @@ class Mandarin:
                 mark = character_or_run.translate(_PUNCTUATION)
                 symbols.append(f" {mark}" if mark in _OPENING else f"{mark} " if mark in _CLOSING else mark)
         return re.sub(r" +(?=[,.!?:;…”)])|(?<=[“(]) +| +(?= )", "", "".join(symbols))
+
+    def _symbols(self, pinyin: str) -> str:
+        """One syllable in Kokoro's symbols. (`misaki.zh` does this, and imports packages that Python 3.12 broke.)"""
+        ipa = "".join(self._pinyin_to_ipa(pinyin)[0])
+        for theirs, ours in _KOKORO_SYMBOLS:
+            ipa = ipa.replace(theirs, ours)
+        return ipa
 
     def _word(self, word: str) -> str:
         from pypinyin import Style, lazy_pinyin
