@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 from uuid import UUID
 
+from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
@@ -39,7 +40,7 @@ class NewestFirst(CursorPagination):
         try:
             cursor = super().decode_cursor(request)
             if cursor is not None and cursor.position is not None:
-                UUID(str(cursor.position))
+                self.check_position(str(cursor.position))
         except (NotFound, ValueError):
             raise InvalidInput(
                 _("This cursor is not one of ours. Start again without a cursor."),
@@ -48,10 +49,25 @@ class NewestFirst(CursorPagination):
             ) from None
         return cursor
 
+    def check_position(self, position: str) -> None:
+        """ValueError for what is no position."""
+        UUID(position)
 
-def page(request: Request, rows: Any, show: Any, *, size: int = 20) -> dict[str, Any]:
+
+class LatestFirst(NewestFirst):
+    """By the time of creation, where the index is on that."""
+
+    ordering = "-created_at"
+
+    def check_position(self, position: str) -> None:
+        """ValueError for what is no time."""
+        if parse_datetime(position) is None:
+            raise ValueError
+
+
+def page(request: Request, rows: Any, show: Any, *, size: int = 20, by_time: bool = False) -> dict[str, Any]:
     """One page of the query `rows`: `{next, previous, results}`, each row as `show(row)` has it."""
-    paginator = NewestFirst()
+    paginator = LatestFirst() if by_time else NewestFirst()
     paginator.page_size = size
     results = [show(row) for row in cast(list[Any], paginator.paginate_queryset(rows, request))]
     return {"next": paginator.get_next_link(), "previous": paginator.get_previous_link(), "results": results}

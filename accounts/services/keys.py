@@ -38,8 +38,8 @@ def create(
 ) -> tuple[ApiKey, str]:
     """A new key for the actor, and its secret, which is never to be had again.
 
-    Raises InvalidInput for an unknown scope, a past expiry or an address that is none, and NotAllowed for a scope
-    beyond the actor's own.
+    Raises InvalidInput for an unknown scope, a past expiry or an address that is none, and NotAllowed for what goes
+    beyond the actor: a scope that they do not have, or, by a key that is bound, a freer key.
     """
     actor.require(permissions.KEYS_WRITE)
     name = name.strip()
@@ -78,6 +78,7 @@ def create(
                 code="address_invalid",
                 param="allowed_ips",
             ) from None
+    _check_bounds(actor, expires_at, allowed_ips)
     prefix = "".join(secrets.choice(_ALPHABET) for _i in range(10))
     secret = "".join(secrets.choice(_ALPHABET) for _i in range(40))
     pepper_id = list(settings.API_KEY_PEPPERS)[-1]
@@ -96,6 +97,35 @@ def create(
         )
         audit.record("key.created", actor=actor, target=key, name=name, scopes=key.scopes)
     return key, f"chorus_{prefix}_{secret}"
+
+
+def _check_bounds(actor: Actor, expires_at: datetime | None, allowed_ips: Sequence[str]) -> None:
+    """NotAllowed when a key would give somebody who has only the actor's key more than that key does."""
+    own = actor.api_key
+    if own is None:
+        return
+    if own.characters_per_month is not None:
+        # Each new key would have a count of its own.
+        raise NotAllowed(
+            _("A key with a cap of its own cannot create keys. Use one without, or sign in."),
+            param="characters_per_month",
+        )
+    if own.expires_at is not None and (expires_at is None or expires_at > own.expires_at):
+        raise NotAllowed(_("The new key must not outlive the key that creates it."), param="expires_at")
+    if own.allowed_ips and not (allowed_ips and set(allowed_ips) <= set(own.allowed_ips)):
+        raise NotAllowed(
+            _("The new key may be allowed only from addresses of the key that creates it."),
+            param="allowed_ips",
+        )
+
+
+def find(actor: Actor, key_id: object) -> ApiKey:
+    """One of the keys that the actor may see; NotFound."""
+    actor.require(permissions.KEYS_WRITE)
+    key: ApiKey | None = visible(actor).select_related("user").filter(id=key_id).first()
+    if key is None:
+        raise NotFound
+    return key
 
 
 def revoke(*, actor: Actor, key_id: object) -> ApiKey:

@@ -10,10 +10,12 @@ from synthesis.api import (
     progress,
     speech,
     syntheses,
+    usage,
     voices,
 )
 
 urlpatterns = [
+    path("usage", usage.UsageView.as_view(), name="api_usage"),
     path("models", catalogue.ModelsView.as_view(), name="api_models"),
     path("models/<str:model>", catalogue.ModelView.as_view(), name="api_model"),
     path("audio/speech", speech.SpeechView.as_view(), name="api_speech"),

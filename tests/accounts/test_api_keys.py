@@ -1,0 +1,192 @@
+"""`/v1/keys`: list, create, show, revoke."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import ApiKey, Role, TeamQuota
+from accounts.redis import client as redis_client
+from accounts.services import keys
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+URL = "/v1/keys"
+
+
+@pytest.fixture(autouse=True)
+def _no_rates():
+    redis_client().flushdb()
+
+
+@pytest.fixture
+def alice():
+    return factories.owner("Alice")
+
+
+@pytest.fixture
+def charlie():
+    return factories.owner("Charlie")
+
+
+def _headers(secret):
+    return {"authorization": f"Bearer {secret}"}
+
+
+def _post(client, headers, **fields):
+    return client.post(URL, {"name": "New"} | fields, content_type="application/json", headers=headers)
+
+
+def _error(response):
+    return response.status_code, response.json()["error"]["code"], response.json()["error"]["param"]
+
+
+def test_create_use_show_and_revoke(client, alice):
+    expires = timezone.now() + timedelta(days=1)
+    response = _post(
+        client,
+        alice.headers,
+        scopes=["usage:read"],
+        expires_at=expires.isoformat(),
+        characters_per_month=1000,
+        allowed_ips=["127.0.0.1", "::1"],
+    )
+    assert response.status_code == 201
+    body = response.json()
+    secret = body.pop("secret")
+    assert (body["name"], body["owner"], body["status"]) == ("New", "alice@example.org", "active")
+    assert (body["scopes"], body["characters_per_month"]) == (["usage:read"], 1000)
+    assert body["allowed_ips"] == ["127.0.0.1", "::1"]
+    assert secret.startswith(body["hint"].rstrip("…"))
+    assert client.get("/v1/quota", headers=_headers(secret)).json()["characters_limit"] == 1000
+    shown = client.get(f"{URL}/{body['id']}", headers=alice.headers).json()
+    assert "secret" not in shown
+    assert shown["last_used_at"] is not None
+    assert client.delete(f"{URL}/{body['id']}", headers=alice.headers).status_code == 204
+    assert client.get("/v1/quota", headers=_headers(secret)).status_code == 401
+    assert client.get(f"{URL}/{body['id']}", headers=alice.headers).json()["status"] == "revoked"
+
+
+def test_scopes_when_nobody_chose(client, alice):
+    scopes = _post(client, alice.headers).json()["scopes"]
+    assert "syntheses:write" in scopes
+    assert "keys:write" not in scopes
+
+
+def test_an_expired_one_is_shown_as_such(client, alice):
+    key, _secret = keys.create(actor=alice.actor, name="old")
+    ApiKey.objects.filter(id=key.id).update(expires_at=timezone.now() - timedelta(1))
+    assert client.get(f"{URL}/{key.id}", headers=alice.headers).json()["status"] == "expired"
+
+
+class TestList:
+    def _names(self, client, person, **query):
+        response = client.get(URL, query, headers=person.headers)
+        assert response.status_code == 200
+        return [key["name"] for key in response.json()["results"]]
+
+    def test_ones_own_or_the_teams(self, client, alice, charlie):
+        bob = factories.colleague(alice, "Bob")
+        keys.create(actor=alice.actor, name="Alice's second")
+        assert self._names(client, bob) == ["test key"]
+        assert self._names(client, alice) == ["Alice's second", "test key", "test key"]
+        assert self._names(client, charlie) == ["test key"]
+
+    def test_pages(self, client, alice):
+        for number in range(3):
+            keys.create(actor=alice.actor, name=f"Number {number}")
+        first = client.get(URL, {"limit": 2}, headers=alice.headers).json()
+        second = client.get(first["next"], headers=alice.headers).json()
+        names = [key["name"] for key in first["results"] + second["results"]]
+        assert names == ["Number 2", "Number 1", "Number 0", "test key"]
+
+
+class TestNeverMoreThanTheKeyItself:
+    def _narrow(self, alice, **bounds):
+        _key, secret = keys.create(actor=alice.actor, name="narrow", **{"scopes": ["keys:write"]} | bounds)
+        return _headers(secret)
+
+    def test_scopes(self, client, alice):
+        headers = self._narrow(alice)
+        assert _error(_post(client, headers, scopes=["voices:read"])) == (403, "permission_denied", "scopes")
+
+    def test_an_expiry(self, client, alice):
+        soon = timezone.now() + timedelta(hours=1)
+        headers = self._narrow(alice, expires_at=soon)
+        for later in ({}, {"expires_at": (soon + timedelta(hours=1)).isoformat()}):
+            response = _post(client, headers, scopes=["keys:write"], **later)
+            assert _error(response) == (403, "permission_denied", "expires_at")
+        response = _post(client, headers, scopes=["keys:write"], expires_at=soon.isoformat())
+        assert response.status_code == 201
+
+    def test_addresses(self, client, alice):
+        headers = self._narrow(alice, allowed_ips=["127.0.0.1"])
+        for wider in ([], ["127.0.0.1", "10.0.0.1"]):
+            response = _post(client, headers, scopes=["keys:write"], allowed_ips=wider)
+            assert _error(response) == (403, "permission_denied", "allowed_ips")
+        assert _post(client, headers, scopes=["keys:write"], allowed_ips=["127.0.0.1"]).status_code == 201
+
+    def test_a_cap(self, client, alice):
+        headers = self._narrow(alice, characters_per_month=10)
+        response = _post(client, headers, scopes=["keys:write"], characters_per_month=10)
+        assert _error(response) == (403, "permission_denied", "characters_per_month")
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "param"),
+    [
+        ({"name": None}, "missing_field", "name"),
+        ({"name": ""}, "invalid_value", "name"),
+        ({"name": "x" * 101}, "name_invalid", "name"),
+        ({"name": "a\x00"}, "invalid_value", "name"),
+        ({"scopes": ["everything"]}, "scope_unknown", "scopes"),
+        ({"scopes": []}, "scope_missing", "scopes"),
+        ({"scopes": "voices:read"}, "invalid_value", "scopes"),
+        ({"expires_at": "tomorrow"}, "invalid_value", "expires_at"),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "expiry_past", "expires_at"),
+        ({"characters_per_month": 0}, "invalid_value", "characters_per_month"),
+        ({"characters_per_month": 2**63}, "invalid_value", "characters_per_month"),
+        ({"allowed_ips": ["localhost"]}, "address_invalid", "allowed_ips"),
+    ],
+)
+def test_a_wrong_field_is_named(client, alice, fields, code, param):
+    before = ApiKey.objects.count()
+    assert _error(_post(client, alice.headers, **fields)) == (400, code, param)
+    assert ApiKey.objects.count() == before
+
+
+def test_too_many_in_a_minute(client, alice):
+    TeamQuota.objects.create(team=alice.actor.team, requests_per_minute=1)
+    assert _post(client, alice.headers).status_code == 201
+    assert _error(_post(client, alice.headers))[:2] == (429, "rate_limit_exceeded")
+
+
+class TestWhoMay:
+    @pytest.mark.parametrize("method", ["get", "delete"])
+    def test_a_strangers_and_a_colleagues(self, client, alice, charlie, method):
+        bob = factories.colleague(alice, "Bob")
+        url = f"{URL}/{alice.by_key.api_key.id}"
+        for person in (bob, charlie):
+            assert getattr(client, method)(url, headers=person.headers).status_code == 404
+        assert client.get("/v1/quota", headers=alice.headers).status_code == 200
+
+    @pytest.mark.parametrize("identifier", [uuid.uuid4(), "nonsense"])
+    def test_what_does_not_exist(self, client, alice, identifier):
+        assert client.get(f"{URL}/{identifier}", headers=alice.headers).status_code == 404
+        assert client.delete(f"{URL}/{identifier}", headers=alice.headers).status_code == 404
+
+    def test_no_key_wrong_method_no_scope_viewer(self, client, alice):
+        one = f"{URL}/{alice.by_key.api_key.id}"
+        for url in (URL, one):
+            assert client.get(url).status_code == 401
+            assert client.patch(url, headers=alice.headers).status_code == 405
+        _key, secret = keys.create(actor=alice.actor, name="narrow", scopes=["voices:read"])
+        assert _error(_post(client, _headers(secret)))[:2] == (403, "insufficient_scope")
+        bob = factories.colleague(alice, "Bob")
+        bob.actor.membership.role = Role.VIEWER
+        bob.actor.membership.save()
+        assert _error(_post(client, bob.headers))[:2] == (403, "permission_denied")
