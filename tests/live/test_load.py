@@ -14,6 +14,7 @@ from redis import Redis
 from tests.live import stack
 
 CLIENTS, EACH = 16, 10
+WORKER_KILLS = 6
 _WORDS = (
     "river",
     "garden",
@@ -88,10 +89,11 @@ def test_sixteen_clients_while_everything_is_killed(hibari):
         generator = random.Random(7)
         redis = Redis.from_url(hibari.environment()["REDIS_URL"])
         started, flushed, restarted, stopped = time.monotonic(), False, False, False
-        while not stop.wait(generator.uniform(1, 3)):
-            # Children and parents of the workers, whichever it hits.
+        while not stop.wait(generator.uniform(2, 5)):
+            # Children and parents of the workers, whichever it hits; a bounded number, since each has to load its engine
+            # again before it speaks, for which a busy machine may need longer than the pause between two blows.
             victims = hibari.find("gpu_worker.child") + hibari.find("manage.py worker")
-            if victims:
+            if victims and done.count("worker") < WORKER_KILLS:
                 kill(generator.choice(victims), signal.SIGKILL)
                 done.append("worker")
             elapsed = time.monotonic() - started
