@@ -173,11 +173,16 @@ class LedgerEntry(models.Model):
                 fields=["request_id"], condition=Q(kind__in=["settle", "release"]), name="ledger_closed_once"
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["reserve", "settle", "release", "grant", "adjust"]), name="ledger_kind_known"
+                condition=Q(kind__in=["reserve", "settle", "release", "grant", "adjust"]),
+                name="ledger_kind_known",
             ),
             models.CheckConstraint(
                 condition=(
-                    Q(kind__in=["reserve", "settle", "release"], request_id__isnull=False, grant_id__isnull=True)
+                    Q(
+                        kind__in=["reserve", "settle", "release"],
+                        request_id__isnull=False,
+                        grant_id__isnull=True,
+                    )
                     | Q(kind="grant", request_id__isnull=True, grant_id__isnull=False)
                     | Q(kind="adjust", request_id__isnull=True)
                 ),

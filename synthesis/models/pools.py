@@ -16,7 +16,9 @@ class Pool(models.Model):
         _("name"),
         max_length=32,
         primary_key=True,
-        validators=[RegexValidator(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", _("Small letters, digits and hyphens."))],
+        validators=[
+            RegexValidator(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", _("Small letters, digits and hyphens."))
+        ],
     )
     note = models.CharField(_("note"), max_length=200, blank=True)
     created_at = models.DateTimeField(_("made"), default=timezone.now, editable=False)

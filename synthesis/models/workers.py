@@ -59,7 +59,9 @@ class Worker(models.Model):
     last_error = models.TextField(_("last error"), blank=True)
     #: Serves only the teams of this pool; empty: all teams without one.
     pool = models.CharField(_("pool"), max_length=32, blank=True, default="", db_default="")
-    order = models.CharField(_("order"), max_length=8, choices=Order.choices, blank=True, default="", db_default="")
+    order = models.CharField(
+        _("order"), max_length=8, choices=Order.choices, blank=True, default="", db_default=""
+    )
 
     objects = WorkerQuerySet.as_manager()
 

@@ -137,9 +137,7 @@ def _segments(text: str, language: str, engine: Capabilities) -> list[segmenting
     return [replace(segment, text=text) for segment, text in zip(split, whole, strict=True)]
 
 
-def submit(
-    *, actor: Actor, planned: Plan, priority: int = 0, streamed: bool = False
-) -> SynthesisRequest:
+def submit(*, actor: Actor, planned: Plan, priority: int = 0, streamed: bool = False) -> SynthesisRequest:
     """Reserve the characters and queue the request; a worker is rung when the transaction is committed.
 
     `streamed` has the worker hand out the sound while it speaks (`synthesis.listening`). Raises LimitReached:
