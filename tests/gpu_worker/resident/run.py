@@ -14,7 +14,6 @@ from rq import Queue
 from gpu_worker.worker import Limits, Report, ResidentWorker
 from tests.gpu_worker.resident import journal
 
-
 ORDER = Path(os.environ["CHORUS_TEST_JOURNAL"]).with_name("order")
 
 
