@@ -9,16 +9,17 @@ from django.db.models import Q, QuerySet
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import permissions
+from accounts import outgoing, permissions
 from accounts.api.authentication import uses_elevenlabs
 from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, Number, Text
+from accounts.api.negotiation import JsonParser
 from accounts.api.pagination import page
 from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
 from accounts.errors import InvalidInput
@@ -44,20 +45,35 @@ class VoiceFilterSerializer(serializers.Serializer):
     gender = serializers.ChoiceField(["female", "male", "neutral"], required=False)
 
 
+@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "boolean"}]})
+class ConsentField(serializers.CharField):
+    """A form has no booleans, JSON has."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """ "true" of true."""
+        return super().to_internal_value(str(data).lower() if isinstance(data, bool) else data)
+
+
 class VoiceCreateSerializer(serializers.Serializer):
-    """A form with a recording."""
+    """A form with a recording, or (also as JSON) the address of one."""
 
     name = serializers.CharField(max_length=100)
     language = serializers.CharField(max_length=16, help_text="Of the recording; a language of the engine.")
     audio = serializers.FileField(
+        required=False,
         allow_empty_file=True,
         help_text="3 seconds to 10 minutes: wav, mp3, m4a, aac, webm, ogg, opus, flac, or the sound of a video.",
+    )
+    audio_url = serializers.CharField(
+        required=False,
+        max_length=2000,
+        help_text="Where the recording lies, instead of `audio`: http or https, never an internal address.",
     )
     transcript = serializers.CharField(
         required=False, allow_blank=True, default="", help_text="What the recording says, word for word."
     )
     gender = serializers.CharField(required=False, allow_blank=True, default="")
-    consent = serializers.CharField(
+    consent = ConsentField(
         help_text="`true`: this is my own voice, or I have the speaker's permission to clone it and to use it for "
         "what my team makes."
     )
@@ -90,7 +106,7 @@ class VoicesView(ApiView):
     """List and create."""
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
-    parser_classes = [MultiPartParser]
+    parser_classes = [MultiPartParser, JsonParser]
     body_bytes = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
 
     @extend_schema(
@@ -112,28 +128,24 @@ class VoicesView(ApiView):
     @extend_schema(
         summary="Create a voice",
         tags=["Voices"],
-        request={"multipart/form-data": VoiceCreateSerializer},
+        request={"multipart/form-data": VoiceCreateSerializer, "application/json": VoiceCreateSerializer},
         responses={201: objects.VoiceSerializer, **errors(*BODY, 409, 429)},
     )
     def post(self, request: Request) -> Response:
         """Clone a voice from a recording. The speaker must have agreed to it."""
         self.hit()
         values = self.read(VoiceCreateSerializer)
-        upload = values["audio"]
-        if upload.size > settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024:
-            raise InvalidInput(
-                _("The recording is larger than %(max)d MB.") % {"max": settings.CHORUS_MAX_UPLOAD_MB},
-                code="audio_too_large",
-                param="audio",
-            )
+        agreed = _agreed(values["consent"])
+        # Nothing is fetched for what will be refused anyway.
+        audio, filename = _recording(values) if agreed else (b"", "")
         created = voices.create(
             actor=self.actor,
             name=values["name"],
             language=voices.closest_language(values["language"]),
-            audio=upload.read(),
-            filename=upload.name or "",
+            audio=audio,
+            filename=filename,
             transcript=values["transcript"],
-            consent=_agreed(values["consent"]),
+            consent=agreed,
             gender=values["gender"],
             window=_window(values),
         )
@@ -223,6 +235,38 @@ def _filtered(
     if gender:
         rows = rows.filter(gender=gender)
     return rows
+
+
+def _recording(values: dict[str, Any]) -> tuple[bytes, str]:
+    """The recording and its name: what was uploaded, or what lies at `audio_url`."""
+    most = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024
+    upload, url = values.get("audio"), values.get("audio_url")
+    if (upload is None) == (url is None):
+        raise InvalidInput(
+            _("Send a recording as “audio”, or its address as “audio_url”."),
+            code="missing_field",
+            param="audio",
+        )
+    if upload is not None:
+        if upload.size > most:
+            raise InvalidInput(
+                _("The recording is larger than %(max)d MB.") % {"max": settings.CHORUS_MAX_UPLOAD_MB},
+                code="audio_too_large",
+                param="audio",
+            )
+        return upload.read(), upload.name or ""
+    try:
+        fetched = outgoing.fetch(str(url), most=most)
+    except InvalidInput as error:
+        error.param = "audio_url"
+        raise
+    except outgoing.Unreachable:
+        raise InvalidInput(
+            _("There is no recording at this address, or nobody answers there."),
+            code="audio_unreachable",
+            param="audio_url",
+        ) from None
+    return fetched.data, fetched.name
 
 
 def _agreed(consent: str) -> bool:

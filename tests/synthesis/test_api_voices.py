@@ -12,12 +12,14 @@ import soundfile
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
+from accounts import outgoing
 from accounts.models import Role, TeamQuota
 from accounts.redis import client as redis_client
 from accounts.services import keys
 from synthesis import storage
 from synthesis.models import Voice, VoiceVersion
 from tests import factories
+from tests.accounts.test_outgoing import answer, serve
 
 pytestmark = pytest.mark.django_db
 
@@ -258,7 +260,7 @@ class TestCreate:
         assert _error(_create(client, alice, consent="false"))[:2] == (429, "rate_limit_exceeded")
 
     def test_another_content_type(self, client, alice):
-        response = client.post(URL, {"name": "x"}, content_type="application/json", headers=alice.headers)
+        response = client.post(URL, "name=x", content_type="text/plain", headers=alice.headers)
         assert _error(response)[:2] == (415, "unsupported_media_type")
 
     def test_a_broken_form(self, client, alice):
@@ -281,6 +283,74 @@ class TestCreate:
     def test_a_recording_that_is_too_large(self, client, alice, settings):
         settings.CHORUS_MAX_UPLOAD_MB = 0
         assert _error(_create(client, alice)) == (400, "audio_too_large", "audio")
+
+
+class TestAudioUrl:
+    @pytest.fixture(autouse=True)
+    def _counts_as_public(self, monkeypatch):
+        monkeypatch.setattr(outgoing, "_is_public", lambda address: address == "127.0.0.1")
+
+    def _post(self, client, person, url, **fields):
+        body = {"name": "Mine", "language": "en", "consent": True, "audio_url": url} | fields
+        return client.post(URL, body, content_type="application/json", headers=person.headers)
+
+    def test_a_recording_that_lies_elsewhere(self, client, alice):
+        sound = (SPEECH / "austen-0870.wav").read_bytes()
+        with serve(answer(body=sound)) as server:
+            response = self._post(client, alice, f"{server.url}/clip.wav")
+        assert response.status_code == 201, response.content
+        version = Voice.objects.get().current_version
+        assert version.original_name == "clip.wav"
+        assert storage.get(version.original_key) == sound
+
+    def test_in_a_form(self, client, alice):
+        sound = (SPEECH / "austen-0870.wav").read_bytes()
+        with serve(answer(body=sound)) as server:
+            response = _create(client, alice, audio=None, audio_url=server.url)
+        assert response.status_code == 201, response.content
+
+    def test_what_is_no_speech(self, client, alice):
+        with serve(answer(body=b"<html>")) as server:
+            response = self._post(client, alice, server.url)
+        assert (response.status_code, response.json()["error"]["param"]) == (400, "audio")
+
+    def test_nothing_there(self, client, alice):
+        with serve(answer(404)) as server:
+            response = self._post(client, alice, server.url)
+        assert _error(response) == (400, "audio_unreachable", "audio_url")
+
+    def test_too_much(self, client, alice, settings):
+        settings.CHORUS_MAX_UPLOAD_MB = 1
+        with serve(answer(body=b"x" * (2**20 + 1))) as server:
+            response = self._post(client, alice, server.url)
+        assert _error(response) == (400, "audio_too_large", "audio_url")
+
+    @pytest.mark.parametrize(
+        "url", ["http://[::1]:9/", "http://10.0.0.1/", "http://169.254.169.254/", "file:///etc/passwd", "x"]
+    )
+    def test_an_internal_address_or_none(self, client, alice, url):
+        assert _error(self._post(client, alice, url)) == (400, "address_refused", "audio_url")
+        assert not Voice.objects.exists()
+
+    def test_a_redirect_inwards(self, client, alice):
+        with serve(answer(302, Location="http://10.0.0.1/")) as server:
+            response = self._post(client, alice, server.url)
+        assert _error(response) == (400, "address_refused", "audio_url")
+
+    @pytest.mark.parametrize("consent", [False, "no"])
+    def test_nothing_is_fetched_without_consent(self, client, alice, consent):
+        with serve(answer(body=b"x")) as server:
+            response = self._post(client, alice, server.url, consent=consent)
+        assert _error(response) == (400, "consent_required", "consent")
+        assert server.seen == []
+
+    def test_both_or_neither(self, client, alice):
+        assert _error(_create(client, alice, audio_url="http://example.org/")) == (
+            400,
+            "missing_field",
+            "audio",
+        )
+        assert _error(_create(client, alice, audio=None)) == (400, "missing_field", "audio")
 
 
 class TestOne:
