@@ -21,6 +21,20 @@ class ConsentNotFound(NotFound):
     message = _("There is no such recorded consent. GET /v1/audio/voice_consents lists them.")
 
 
+class WebhookNotFound(NotFound):
+    """No such webhook in this team."""
+
+    code = "webhook_not_found"
+    message = _("There is no such webhook in your team.")
+
+
+class DeliveryNotFound(NotFound):
+    """The webhook has no such delivery (any more)."""
+
+    code = "delivery_not_found"
+    message = _("There is no such delivery. They are kept for thirty days.")
+
+
 class UnknownVoice(InvalidInput):
     """A submission names a voice that the team does not have."""
 

@@ -12,9 +12,19 @@ from synthesis.api import (
     syntheses,
     usage,
     voices,
+    webhooks,
 )
 
 urlpatterns = [
+    path("webhooks", webhooks.WebhooksView.as_view(), name="api_webhooks"),
+    path("webhooks/<str:webhook_id>", webhooks.WebhookView.as_view(), name="api_webhook"),
+    path("webhooks/<str:webhook_id>/test", webhooks.WebhookTestView.as_view(), name="api_webhook_test"),
+    path("webhooks/<str:webhook_id>/deliveries", webhooks.DeliveriesView.as_view(), name="api_deliveries"),
+    path(
+        "webhooks/<str:webhook_id>/deliveries/<str:delivery_id>/redeliver",
+        webhooks.RedeliverView.as_view(),
+        name="api_redeliver",
+    ),
     path("usage", usage.UsageView.as_view(), name="api_usage"),
     path("models", catalogue.ModelsView.as_view(), name="api_models"),
     path("models/<str:model>", catalogue.ModelView.as_view(), name="api_model"),

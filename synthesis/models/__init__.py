@@ -5,10 +5,12 @@ from synthesis.models.pools import Pool, TeamPool
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
 from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
 from synthesis.models.voices import Voice, VoiceVersion
+from synthesis.models.webhooks import Delivery, Webhook
 from synthesis.models.workers import Worker
 
 __all__ = [
     "Attempt",
+    "Delivery",
     "Dimension",
     "Format",
     "Grain",
@@ -24,5 +26,6 @@ __all__ = [
     "Voice",
     "VoiceConsent",
     "VoiceVersion",
+    "Webhook",
     "Worker",
 ]

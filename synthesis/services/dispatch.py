@@ -20,7 +20,7 @@ from django.utils.translation import gettext_noop
 from accounts.services import ledger
 from synthesis import doorbell, events
 from synthesis.models import Attempt, Output, Segment, Status, SynthesisRequest
-from synthesis.services import pools
+from synthesis.services import deliveries, pools
 
 #: After so many attempts that ended in an error the request fails.
 MAX_FAILURES = 3
@@ -179,7 +179,7 @@ def complete(request: SynthesisRequest, made: Made) -> bool:
             error_message="",
         ):
             return False
-        Output.objects.create(
+        output = Output.objects.create(
             request_id=request.id,
             key=made.key,
             content_type=made.content_type,
@@ -192,6 +192,8 @@ def complete(request: SynthesisRequest, made: Made) -> bool:
         )
         ledger.settle(request.id)
         _end_attempt(request.id, request.attempt, Attempt.Outcome.SUCCEEDED)
+        request.status = Status.SUCCEEDED
+        deliveries.ended(request, output)
         events.announce(request)
     return True
 
@@ -242,6 +244,8 @@ def fail(
             ]
         )
         _end_attempt(row.id, row.attempt, Attempt.Outcome.FAILED, code, detail)
+        if row.is_final:
+            deliveries.ended(row)
         events.announce(row, queue_moved=True)
     return True
 
@@ -285,6 +289,8 @@ def _give_up(held) -> int:  # type: ignore[no-untyped-def]
                 ]
             )
             _end_attempt(row.id, row.attempt, Attempt.Outcome.LOST, "worker_lost")
+            if row.is_final:
+                deliveries.ended(row)
             events.announce(row, queue_moved=True)
             doorbell.ring(pools.of_team(row.team_id))
             count += 1
@@ -308,6 +314,7 @@ def cancel(request_id: UUID) -> bool:
         ledger.release(row.id)
         if running:
             _end_attempt(row.id, row.attempt, Attempt.Outcome.CANCELED)
+        deliveries.ended(row)
         events.announce(row, queue_moved=True)
     return True
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.services import alerts, grants, idempotency, quotas
 from synthesis import doorbell, storage, tally
 from synthesis.models import Output, Status, SynthesisRequest, Voice, VoiceConsent
-from synthesis.services import dispatch, pools, rollup, verification, workers
+from synthesis.services import deliveries, dispatch, pools, rollup, verification, workers
 
 logger = logging.getLogger(__name__)
 
@@ -104,5 +104,6 @@ TASKS: tuple[tuple[Callable[[], int], int], ...] = (
     (alerts.send, 30),
     (verification.start_nightly, 300),
     (idempotency.forget_old, 3600),
+    (deliveries.forget_old, 3600),
     (workers.forget_old, 3600),
 )

@@ -11,9 +11,12 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
-from synthesis.services import housekeeping
+from synthesis.services import deliveries, housekeeping
 
 logger = logging.getLogger(__name__)
+
+#: Seconds between two looks for webhooks that are to be told something.
+_DELIVERY_SECONDS = 1.0
 
 
 class Command(BaseCommand):
@@ -26,6 +29,8 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
+        # On its own: a receiver that does not answer must not keep leases from being returned.
+        threading.Thread(target=_deliver, args=(stop,), name="deliveries", daemon=True).start()
         due = [0.0] * len(housekeeping.TASKS)
         while not stop.is_set():
             for index, (task, interval) in enumerate(housekeeping.TASKS):
@@ -41,3 +46,13 @@ class Command(BaseCommand):
                     if done:
                         logger.info("Swept", extra={"task": task.__name__, "count": done})
             stop.wait(min(interval for _task, interval in housekeeping.TASKS))
+
+
+def _deliver(stop: threading.Event) -> None:
+    """Tell webhooks what is due, until told to stop."""
+    while not stop.wait(_DELIVERY_SECONDS):
+        close_old_connections()
+        try:
+            deliveries.send_due()
+        except Exception:
+            logger.exception("Webhooks were not told")
