@@ -77,12 +77,9 @@ def test_what_is_heard_is_what_was_written(kokoro, preset, language, written, sa
 
 
 def test_more_than_the_model_takes_is_spoken_in_pieces_without_losing_a_word(kokoro):
-    sentence = (
-        "We walked along the river to the old stone bridge and then came slowly back again to the house {}"
-    )
-    # One sentence without a pause: about 620 phonemes.
-    text = " and ".join(
-        sentence.format(place) for place in ("alone", "together", "at noon", "at night", "in rain")
+    # One sentence without a pause: 545 phonemes, at a pace at which every word of it can be recognised.
+    text = (
+        "we walked along the river to the old stone bridge and then came slowly back again to the house " * 6
     )
     happened = events(kokoro, job(text, preset="af_heart", language="en-US"))
     pieces = [event.samples for event in happened if isinstance(event, Audio)]
@@ -105,11 +102,11 @@ def test_the_same_text_gives_the_same_samples_whatever_the_seed(kokoro):
 
 
 def test_speed(kokoro):
-    lengths = [
-        len(sound(kokoro, job("今天天气很好。", preset="zf_xiaoxiao", language="zh", speed=speed)))
-        for speed in (0.5, 1.0, 2.0)
-    ]
-    assert lengths[0] > 1.5 * lengths[1] > 2 * lengths[2]
+    slow, fast = (
+        len(sound(kokoro, job("你好，再见。", preset="zf_xiaoxiao", language="zh", speed=speed)))
+        for speed in (0.5, 2.0)
+    )
+    assert slow > 2 * fast
 
 
 def test_cancelled_before_it_began(kokoro):
