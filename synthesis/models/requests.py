@@ -88,7 +88,12 @@ class SynthesisRequest(models.Model):
     completed_at = models.DateTimeField(_("completed"), null=True)
     #: The failed request that this one tries again.
     retry_of = models.ForeignKey(
-        "self", null=True, on_delete=models.SET_NULL, related_name="+", db_index=False, verbose_name=_("tries again")
+        "self",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        db_index=False,
+        verbose_name=_("tries again"),
     )
     #: The words and the sound are gone; the row accounts for the characters.
     deleted_at = models.DateTimeField(_("deleted"), null=True)
