@@ -90,7 +90,7 @@ def json_pieces(columns: Sequence[str], rows: Rows) -> Iterator[bytes]:
 
 def xlsx_pieces(columns: Sequence[str], rows: Rows) -> Iterator[bytes]:
     """A workbook (ECMA-376) with as many worksheets as the rows need, each with the head."""
-    sink = _Sink()
+    sink = Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         sheets = 0
         rows = iter(rows)
@@ -155,7 +155,7 @@ _SHEET_HEAD = f'{_HEAD}<worksheet xmlns="{_MAIN}"><sheetData>'.encode()
 _SHEET_TAIL = b"</sheetData></worksheet>"
 
 
-class _Sink(io.RawIOBase):
+class Sink(io.RawIOBase):
     """A file that cannot be sought, from which what was written is taken away."""
 
     def __init__(self) -> None:

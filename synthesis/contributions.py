@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.db.models import Count, Q
 
-from accounts.extensions import registry
+from accounts.extensions import PersonalData, registry
+
+if TYPE_CHECKING:
+    from accounts.models import User
 
 
 def register() -> None:
     """Called once, when Django starts."""
     registry.in_use.append(in_use)
     registry.cancel_waiting.append(cancel_waiting)
+    registry.personal_data.append(PersonalData("synthesis", export=export_person, erase=erase_person))
 
 
 def in_use(team_id: UUID, user_id: UUID | None) -> dict[str, int]:
@@ -42,3 +48,17 @@ def cancel_waiting(*, team_id: UUID | None, user_id: UUID | None) -> int:
     if user_id is not None:
         waiting = waiting.filter(user=user_id)
     return sum(dispatch.cancel(request_id) for request_id in waiting.values_list("id", flat=True))
+
+
+def export_person(user: User) -> Iterator[tuple[str, bytes | Iterator[bytes]]]:
+    """A person's voices, texts and sound."""
+    from synthesis.services import personal
+
+    return personal.export(user)
+
+
+def erase_person(user: User) -> dict[str, int]:
+    """Remove them."""
+    from synthesis.services import personal
+
+    return personal.erase(user)

@@ -38,8 +38,9 @@ class Capabilities:
 
 
 ENGINES: dict[str, Capabilities] = {
-    # Kokoro-82M: 508 phoneme tokens a call; 200 characters of English are about 230 phonemes, of Mandarin 60
-    # characters about 300 (each syllable has 3-5 symbols), so the limit is by what both fit in.
+    # Kokoro-82M takes 508 phonemes a call. Measured for each unit of `synthesis.text.characters.weight`: English 1.0,
+    # Japanese 1.2, numbers 1.4, Mandarin 1.7. So 200 are at most 340 phonemes, which is also where it speaks best, and
+    # 12-25 s of speech, after each of which a cancel is noticed.
     "kokoro": Capabilities(
         name="kokoro",
         label="Kokoro-82M",

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_POST
 
 from accounts.admin.cells import badge, link, moment
 from accounts.effects import Effect, Text
 from accounts.models import ApiKey, AuditEntry, Invitation, Membership, User
 from accounts.operators import Operator
 from accounts.panel.modeladmin import PanelAdmin, Table, is_set
-from accounts.panel.operations import Operation, OperationForm
-from accounts.panel.site import Entry, panel
-from accounts.services import people, staff, suspension, two_factor
+from accounts.panel.operations import Operation, OperationForm, ReasonForm
+from accounts.panel.site import Entry, Page, operator, panel
+from accounts.services import impersonation, people, personal, staff, suspension, two_factor
 
 
 def _suspend(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> Text:
@@ -85,6 +89,78 @@ def _set_access(by: Operator, objects: Sequence[User], values: dict[str, Any]) -
     return _("Saved.")
 
 
+class EraseForm(ReasonForm):
+    """The address again: this cannot be undone."""
+
+    confirm = forms.CharField(widget=forms.TextInput(attrs={"autocomplete": "off"}))
+    field_order = ["confirm", "reason"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["confirm"].label = _("Type %(email)s to confirm") % {"email": self.objects[0].email}
+
+    def clean_confirm(self) -> str:
+        """Exactly."""
+        if self.cleaned_data["confirm"].strip().lower() != self.objects[0].email:
+            raise forms.ValidationError(_("This is another address."))
+        return self.objects[0].email
+
+
+def _erase_preview(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> list[Effect]:
+    user = objects[0]
+    alone = ", ".join(personal.what_would_go(user))
+    warning = _("They are the only owner of %(teams)s. Make somebody else an owner first.") % {"teams": alone}
+    gone = _("removed for good")
+    return [
+        Effect(user.email, _("account, memberships, sessions"), "", gone, warning if alone else ""),
+        Effect(user.email, _("API keys"), str(ApiKey.objects.filter(user=user).count()), gone),
+        Effect(user.email, _("texts, recordings and voices"), "", gone),
+        Effect(user.email, _("ledger, usage and audit log"), "", _("stay, under an id")),
+    ]
+
+
+def _erase(by: Operator, objects: Sequence[User], values: dict[str, Any]) -> Text:
+    report = personal.erase(by=by, user_id=objects[0].pk, reason=values["reason"])
+    counts = ", ".join(
+        f"{name.replace('_', ' ')}: {count}" for name, count in report["removed"].items() if count
+    )
+    return _("Erased. Removed: %(counts)s. The report is in the audit log.") % {
+        "counts": counts or _("nothing")
+    }
+
+
+class ActForm(OperationForm):
+    """Why."""
+
+    reason = forms.CharField(max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["reason"].label = _("Reason")
+        self.fields["reason"].help_text = _(
+            "The person gets it by e-mail, and it is in the audit log of their teams."
+        )
+
+
+def _act(request: HttpRequest, objects: Sequence[User], values: dict[str, Any]) -> HttpResponse:
+    impersonation.begin(request, by=operator(request), user_id=objects[0].pk, reason=values["reason"])
+    return redirect("studio")
+
+
+def export_person(request: HttpRequest, user_id: UUID) -> HttpResponseBase:
+    """Everything about a person as a zip archive."""
+    pieces = personal.export(by=operator(request), user_id=user_id)
+    response = StreamingHttpResponse(pieces, content_type="application/zip")
+    response.headers["Content-Disposition"] = f'attachment; filename="person-{user_id}.zip"'
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+panel().add_page(
+    Page("people/<uuid:user_id>/export/", "export_person", require_POST(export_person), personal.EXPORT)
+)
+
+
 @admin.register(User)
 class UserAdmin(PanelAdmin):
     """Everybody with an account."""
@@ -122,6 +198,18 @@ class UserAdmin(PanelAdmin):
             icon="leave",
         ),
         Operation(
+            "act",
+            gettext_lazy("Act as"),
+            impersonation.PERMISSION,
+            form=ActForm,
+            answer=_act,
+            applies=lambda user: user.is_active and not user.is_staff,
+            explain=gettext_lazy(
+                "For an hour at most you see and do what they can, except their password and keys. They are told."
+            ),
+            icon="person",
+        ),
+        Operation(
             "reset-two-factor",
             gettext_lazy("Remove two-factor"),
             suspension.USER_PERMISSION,
@@ -156,7 +244,24 @@ class UserAdmin(PanelAdmin):
             bulk=True,
             icon="play",
         ),
+        Operation(
+            "erase",
+            gettext_lazy("Erase"),
+            personal.ERASE,
+            _erase,
+            form=EraseForm,
+            preview=_erase_preview,
+            applies=lambda user: not user.is_superuser and not user.email.endswith("@erased.invalid"),
+            explain=gettext_lazy("For good. Export their data first if they ask for it."),
+            danger=True,
+            icon="trash",
+        ),
     ]
+    extra_template = "admin/parts/person.html"
+
+    def context(self, request: HttpRequest, obj: User) -> dict[str, Any]:
+        """Whether the export may be had."""
+        return {"may_export": operator(request).can(personal.EXPORT), "user_id": obj.pk}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """With the roles."""

@@ -59,7 +59,11 @@ class Operation:
     name: str
     label: Text
     permission: str
-    run: Callable[[Operator, Sequence[Any], dict[str, Any]], Text]
+    run: Callable[[Operator, Sequence[Any], dict[str, Any]], Text] = field(
+        default=lambda by, objects, values: ""
+    )
+    #: Instead of `run`, where the answer is no page of the panel.
+    answer: Callable[[HttpRequest, Sequence[Any], dict[str, Any]], HttpResponse] | None = None
     explain: Text = ""
     form: type[OperationForm] = ReasonForm
     #: What it would do; shown before it is done.
@@ -93,6 +97,8 @@ def run_page(
         try:
             if operation.preview and step == "ask":
                 effects = operation.preview(who, objects, form.cleaned_data)
+            elif operation.answer:
+                return operation.answer(request, objects, form.cleaned_data)
             else:
                 with transaction.atomic():
                     said = operation.run(who, objects, form.cleaned_data)

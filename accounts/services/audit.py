@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from accounts.acting import acting_by
 from accounts.actors import Actor
 from accounts.models import AuditEntry, User
 
@@ -25,6 +26,8 @@ def record(
     never secrets and never the text of a request.
     """
     person = actor.user if actor else user
+    if acting := acting_by.get():
+        data["acting_by"] = acting
     return AuditEntry.objects.create(
         team_id=actor.team.id if actor else team_id,
         actor_id=person.id if person else None,

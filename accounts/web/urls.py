@@ -3,7 +3,7 @@
 from django.contrib.auth import views
 from django.urls import path
 
-from accounts.web import signing, team
+from accounts.web import acting, sign_up, signing, team
 
 urlpatterns = [
     path("sign-in/", signing.SignIn.as_view(), name="sign_in"),
@@ -24,6 +24,9 @@ urlpatterns = [
         views.PasswordResetCompleteView.as_view(template_name="accounts/password_reset_complete.html"),
         name="password_reset_complete",
     ),
+    path("sign-up/", sign_up.ask, name="sign_up"),
+    path("sign-up/<str:token>/", sign_up.complete, name="sign_up_complete"),
+    path("acting/end/", acting.end, name="acting_end"),
     path("invitations/<str:token>/", signing.invitation, name="invitation"),
     path("language/", signing.set_language, name="set_language"),
     path("account/", signing.account, name="account"),

@@ -31,22 +31,6 @@ from synthesis.services import forecast, listing, reports
 
 #: Lines on the page; the exports have all of them.
 SHOWN = 200
-COLUMNS = (
-    "day",
-    "team",
-    "name",
-    "requests",
-    "succeeded",
-    "failed",
-    "canceled",
-    "characters",
-    "audio_seconds",
-    "engine_seconds",
-    "mean_wait_seconds",
-    "cost",
-    "team_id",
-    "subject_id",
-)
 
 
 class QueryForm(Styled, forms.Form):
@@ -236,27 +220,13 @@ def usage_export(request: HttpRequest) -> HttpResponseBase:
         return usage(request)
     query = form.query()
     query.check()
-    rows = (
-        (
-            row.start,
-            row.team,
-            row.name,
-            row.requests,
-            row.succeeded,
-            row.failed,
-            row.canceled,
-            row.characters,
-            round(row.audio_seconds, 3),
-            round(row.engine_seconds, 3),
-            round(row.mean_wait, 3),
-            row.cost,
-            row.team_id,
-            row.subject_id,
-        )
-        for row in reports.stream(query)
-    )
     name = f"chorus-usage-{query.by}-{query.first}-{query.last}"
-    return exports.respond(rows=rows, columns=COLUMNS, format=request.GET.get("export") or "csv", name=name)
+    return exports.respond(
+        rows=reports.export_rows(query),
+        columns=reports.COLUMNS,
+        format=request.GET.get("export") or "csv",
+        name=name,
+    )
 
 
 def list_export(request: HttpRequest, what: str) -> HttpResponseBase:

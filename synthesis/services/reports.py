@@ -145,6 +145,46 @@ def stream(query: Query, *, chunk: int = 1_000) -> Iterator[Row]:
     yield from pending
 
 
+#: What an export has of each line.
+COLUMNS = (
+    "day",
+    "team",
+    "name",
+    "requests",
+    "succeeded",
+    "failed",
+    "canceled",
+    "characters",
+    "audio_seconds",
+    "engine_seconds",
+    "mean_wait_seconds",
+    "cost",
+    "team_id",
+    "subject_id",
+)
+
+
+def export_rows(query: Query) -> Iterator[tuple[Any, ...]]:
+    """All lines, as COLUMNS."""
+    for row in stream(query):
+        yield (
+            row.start,
+            row.team,
+            row.name,
+            row.requests,
+            row.succeeded,
+            row.failed,
+            row.canceled,
+            row.characters,
+            round(row.audio_seconds, 3),
+            round(row.engine_seconds, 3),
+            round(row.mean_wait, 3),
+            row.cost,
+            row.team_id,
+            row.subject_id,
+        )
+
+
 def _numbers(row: Row) -> Numbers:
     return Numbers(**{field: getattr(row, field) for field in Numbers.__dataclass_fields__})
 

@@ -1,0 +1,1 @@
+"""What `./chorus admin …` can do: the panel's operations as commands, for scripts."""

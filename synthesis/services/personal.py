@@ -1,0 +1,139 @@
+"""What belongs to a person here: the voices that they made, and the texts that they had spoken."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.errors import NotFound
+from accounts.models import User
+from synthesis import storage
+from synthesis.models import Output, Segment, SynthesisRequest, Voice, VoiceConsent, VoiceVersion
+from synthesis.services import dispatch
+
+logger = logging.getLogger(__name__)
+
+
+def export(user: User) -> Iterator[tuple[str, bytes | Iterator[bytes]]]:
+    """Voices with their recordings, requests with their texts, and what was made of them."""
+    for voice in Voice.objects.filter(created_by=user).order_by("created_at"):
+        folder = f"voices/{voice.pk}"
+        versions = list(voice.versions.order_by("number"))
+        yield f"{folder}/voice.json", _json(_voice(voice, versions))
+        for version in versions:
+            for kind, key in (("original", version.original_key), ("prepared.wav", version.processed_key)):
+                if (content := _stored(key)) is not None:
+                    yield f"{folder}/{version.number}-{kind}", content
+    yield "requests.jsonl", _requests(user)
+    made = Output.objects.filter(request__user=user).select_related("request").order_by("request")
+    for output in made.iterator(chunk_size=200):
+        if (content := _stored(output.key)) is not None:
+            yield f"audio/{output.request_id}.{output.request.format}", content
+
+
+def _voice(voice: Voice, versions: list[VoiceVersion]) -> dict[str, Any]:
+    return {
+        "id": voice.pk,
+        "name": voice.name,
+        "team": voice.team_id,
+        "language": voice.language,
+        "created": voice.created_at,
+        "deleted": voice.deleted_at,
+        "versions": [
+            {
+                "number": one.number,
+                "file": one.original_name,
+                "transcript": one.transcript,
+                "consent": one.consent_statement,
+                "consent_at": one.consent_at,
+            }
+            for one in versions
+        ],
+    }
+
+
+def _requests(user: User) -> Iterator[bytes]:
+    for one in SynthesisRequest.objects.filter(user=user).order_by("id").iterator(chunk_size=500):
+        yield (
+            json.dumps(
+                {
+                    "id": one.pk,
+                    "team": one.team_id,
+                    "created": one.created_at,
+                    "status": one.status,
+                    "title": one.title,
+                    "text": one.text,
+                    "instruction": one.instruction,
+                    "language": one.language,
+                    "voice": one.voice_id,
+                    "characters": one.characters,
+                },
+                ensure_ascii=False,
+                default=str,
+            ).encode()
+            + b"\n"
+        )
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str).encode()
+
+
+def _stored(key: str) -> bytes | None:
+    if not key:
+        return None
+    try:
+        return storage.get(key)
+    except NotFound:
+        return None
+
+
+def erase(user: User) -> dict[str, int]:
+    """Remove texts, sound and voices; in the caller's transaction, and the stored objects after it."""
+    now = timezone.now()
+    requests = SynthesisRequest.objects.filter(user=user)
+    for request_id in requests.filter(completed_at=None).values_list("pk", flat=True):
+        dispatch.cancel(request_id)
+    prefixes = [storage.request_prefix(team, pk) for team, pk in requests.values_list("team_id", "pk")]
+    voices = list(Voice.objects.filter(created_by=user))
+    prefixes += [storage.voice_prefix(voice.team_id, voice.pk) for voice in voices if voice.team_id]
+    consents = VoiceConsent.objects.filter(created_by=user)
+    VoiceVersion.objects.filter(consent_recording__in=consents).update(consent_recording=None)
+    counts = {
+        "texts": requests.exclude(text="").count(),
+        "recordings": Output.objects.filter(request__user=user).delete()[0],
+        "voices": len(voices),
+        "voice_recordings": VoiceVersion.objects.filter(voice__in=voices).count(),
+        "consent_recordings": consents.filter(deleted_at=None).update(deleted_at=now),
+    }
+    Segment.objects.filter(request__user=user).delete()
+    requests.update(text="", title="", instruction="", deleted_at=now, objects_deleted=False)
+    VoiceVersion.objects.filter(voice__in=voices).update(
+        transcript="", original_name="", nearest={}, consent_by=None, original_key="", processed_key=""
+    )
+    for voice in voices:
+        # The row stays, since requests of others name it; nobody can speak with it.
+        Voice.objects.filter(pk=voice.pk).update(
+            name=f"{_('Erased')} {str(voice.pk)[:8]}",
+            style="",
+            created_by=None,
+            deleted_at=now,
+            objects_deleted=False,
+        )
+    transaction.on_commit(lambda: _remove(prefixes), robust=True)
+    return counts
+
+
+def _remove(prefixes: list[str]) -> None:
+    try:
+        for prefix in prefixes:
+            storage.delete_prefix(prefix)
+    except storage.StorageUnavailable:
+        # Rows are marked: the sweep removes what is left.
+        logger.warning("Storage does not answer: the sweep removes an erased person's objects")
