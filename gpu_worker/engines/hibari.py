@@ -49,6 +49,7 @@ class Hibari:
         # with.
         model.sess = runtime.session(Path(model.model_path), intra_threads=1)
         self._model = model
+        runtime.settle()
 
     def synthesise(self, jobs: Sequence[base.SegmentJob]) -> Iterator[base.Event]:
         """See `Engine.synthesise`. One job after the other; the noise in the voice follows the job's seed."""

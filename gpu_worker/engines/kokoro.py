@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: The model has 512 positions; two are the silence at the ends, and its authors keep two more free.
 _LIMIT = 508
-#: A segment of the declared length has at most 340 phonemes (700 MB); shrinking costs a short inference (0.2 s).
+#: A segment of the declared length has at most 340 phonemes, with which the process holds 850 MB. Shrinking costs a
+#: short inference (0.2 s).
 _ORDINARY = 360
 #: A voice is one style vector of 256 numbers for each number of phonemes, 1 to 510.
 _STYLES, _STYLE_SIZE = 510, 256
@@ -41,7 +42,7 @@ class Kokoro:
         self._voices: dict[str, NDArray[np.float32]]
 
     def load(self) -> None:
-        """See `Engine.load`; 3 s, 600 MB."""
+        """See `Engine.load`; 3 s, 470 MB."""
         if self._session is not None:
             return
         folder = runtime.models_dir() / "kokoro"

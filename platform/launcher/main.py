@@ -15,12 +15,15 @@ from launcher.folder import DataFolder, stop_owner
 from launcher.install import ENGINE_EXTRAS
 from launcher.processes import FINISH_SECONDS
 
+#: Commands that hand their arguments to manage.py, and what they put before them.
+_MANAGE: dict[str, tuple[str, ...]] = {"manage": (), "admin": ("admin",)}
+
 
 def main(root: str, arguments: list[str]) -> int:
     """Run one command; whatever goes wrong is one line on standard error and a status that is not 0."""
     home = Path(root)
     options, rest = _parser(home).parse_known_args(arguments)
-    if rest and options.command not in {"test", "manage"}:
+    if rest and options.command not in {"test", *_MANAGE}:
         _parser(home).error(f"unknown arguments: {' '.join(rest)}")
     try:
         return _run(home, options, rest)
@@ -65,7 +68,7 @@ def _run(root: Path, options: argparse.Namespace, rest: list[str]) -> int:
         return 0
     environment = read_json(folder.environment_file)
     python = root / ".venv" / "bin" / "python"
-    os.execve(python, [str(python), str(root / "manage.py"), *rest], environment)  # noqa: S606
+    os.execve(python, [str(python), str(root / "manage.py"), *_MANAGE[options.command], *rest], environment)  # noqa: S606
 
 
 def _parser(root: Path) -> argparse.ArgumentParser:
@@ -73,7 +76,7 @@ def _parser(root: Path) -> argparse.ArgumentParser:
         prog="./chorus", description="Chorus: a voice service for teams.", allow_abbrev=False
     )
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="up | test | stop | manage | cosyvoice | doctor"
+        dest="command", required=True, metavar="up | test | stop | manage | admin | cosyvoice | doctor"
     )
     data = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     data.add_argument(
@@ -102,6 +105,9 @@ def _parser(root: Path) -> argparse.ArgumentParser:
     commands.add_parser("test", add_help=False, help="run every check, or pytest with the arguments given")
     commands.add_parser(
         "manage", parents=[data], add_help=False, help="run manage.py on a data folder that is up"
+    )
+    commands.add_parser(
+        "admin", parents=[data], add_help=False, help="quotas, teams, people, reports, for scripts"
     )
     cosyvoice.add_arguments(commands, root)
     return parser
