@@ -49,6 +49,7 @@ def _run(root: Path, options: argparse.Namespace, rest: list[str]) -> int:
             port=options.port,
             workers=options.workers,
             engine=options.engine,
+            asr=options.asr,
         )
         return Up(root, chosen).run()
     if options.command in {"cosyvoice", "doctor"}:
@@ -100,6 +101,11 @@ def _parser(root: Path) -> argparse.ArgumentParser:
     )
     up.add_argument(
         "--engine", choices=sorted(ENGINE_EXTRAS), default="kokoro", help="what speaks (default: %(default)s)"
+    )
+    up.add_argument(
+        "--asr",
+        action="store_true",
+        help="suggest transcripts of uploaded clips (speech recognition, 400 MB)",
     )
     commands.add_parser("stop", parents=[data], help="stop what `up` started on a data folder")
     commands.add_parser("test", add_help=False, help="run every check, or pytest with the arguments given")

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +112,13 @@ class Preparation:
             self._note_done,
         )
 
-    def weights(self, engine: str, models: Path) -> Child:
+    def weights(self, names: Sequence[str], models: Path) -> Child:
         """Speech weights, checked each time; downloads the first time."""
         argv: list[str | Path] = [
             self._venv / "bin" / "python",
             "-m",
             "launcher.weights",
-            engine,
+            *names,
             "--models-dir",
             models,
         ]

@@ -43,6 +43,8 @@ class Options:
     port: int
     workers: int
     engine: str
+    #: Install speech recognition, which suggests transcripts of uploaded clips.
+    asr: bool = False
 
 
 class Stop(BaseException):
@@ -97,7 +99,8 @@ class Up:
         url = f"http://{processes.shown_host(options.host)}:{port}"
         self.folder.note_address(url)
         model = cosyvoice.installation(self.root) if options.engine == "cosyvoice3" else None
-        venv = install(self.root, ("embedded", *ENGINE_EXTRAS[options.engine]), self.say)
+        extras = ("embedded", *ENGINE_EXTRAS[options.engine], *(["asr"] if options.asr else []))
+        venv = install(self.root, extras, self.say)
         self.services = Services(
             self.folder.path,
             venv=venv,
@@ -142,7 +145,8 @@ class Up:
         environment = running.environment
         prepared = preparation.is_done()
         services.begin()
-        weights = preparation.weights(self.options.engine, Path(environment["CHORUS_MODELS_DIR"]))
+        names = (self.options.engine, *(["asr"] if self.options.asr else []))
+        weights = preparation.weights(names, Path(environment["CHORUS_MODELS_DIR"]))
         messages = preparation.messages()
         static = preparation.static(Path(environment["CHORUS_STATIC_ROOT"]))
         at_once = prepared and not messages and not static
