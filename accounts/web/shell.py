@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
@@ -50,7 +50,13 @@ def team_page(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
     def wrapped(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return to_sign_in(request)
-        request.actor = current_actor(request)  # type: ignore[attr-defined]
+        try:
+            request.actor = current_actor(request)  # type: ignore[attr-defined]
+        except NotAllowed as error:
+            # Who runs the service need not be in any team; their place is the panel.
+            if error.code == "no_team" and request.user.is_staff:
+                return redirect("admin:index")
+            raise
         log_context.note(team=str(request.actor.team.id))  # type: ignore[attr-defined]
         with timezone.override(zoneinfo.ZoneInfo(request.actor.team.time_zone)):  # type: ignore[attr-defined]
             return view(request, *args, **kwargs)  # type: ignore[arg-type]

@@ -55,6 +55,11 @@ def test_speaks_the_language_that_was_chosen_before(client, alice):
     assert '<html lang="zh-Hans"' in client.get("/").content.decode()
 
 
+def test_somebody_of_the_staff_without_a_team_is_sent_to_the_panel(client, db):
+    client.force_login(User.objects.create_superuser("admin@example.org", PASSWORD))
+    assert client.get("/").url == "/admin/"
+
+
 def test_sign_out(sign_in, alice):
     client = sign_in(alice)
     assert client.get(reverse("sign_out")).status_code == 405
