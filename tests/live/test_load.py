@@ -142,15 +142,16 @@ def test_a_light_team_runs_next_beside_300_queued(hibari):
             ]
             for _i in range(300)
         ]
-        mine = stack.submit(light, "Only one.", voice=hibari.voice)
-        assert mine["queue"]["ahead"] <= 1, mine["queue"]
-        ended = stack.wait(light, mine["id"])
-        left = sum(
-            heavy.get(f"/v1/syntheses/{identifier}").json()["status"] == "queued"
-            for identifier in queued[-100:]
-        )
-        for identifier in queued:
-            heavy.post(f"/v1/syntheses/{identifier}/cancel")
-        assert ended["status"] == "succeeded"
-        assert left > 0, "the heavy team was done too soon to show anything"
+        try:
+            mine = stack.submit(light, "Only one.", voice=hibari.voice)
+            assert mine["ahead"] <= 1, mine
+            ended = stack.wait(light, mine["id"])
+            assert ended["status"] == "succeeded"
+            states = [
+                heavy.get(f"/v1/syntheses/{identifier}").json()["status"] for identifier in queued[-100:]
+            ]
+            assert "queued" in states, "the heavy team was done too soon to show anything"
+        finally:
+            for identifier in queued:
+                heavy.post(f"/v1/syntheses/{identifier}/cancel")
         _settled(heavy)
