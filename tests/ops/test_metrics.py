@@ -158,7 +158,12 @@ def test_answers_are_counted_by_route_and_code(alice, client):
 
 def test_addresses_that_match_nothing_share_one_label(db, client):
     client.get("/one-of-many/")
-    assert value(scrape(client), "chorus_http_requests_total", route="(none)", method="GET") >= 1
+    samples = [
+        s for f in scrape(client).values() for s in f.samples if s.name == "chorus_http_requests_total"
+    ]
+    # Other tests of this process asked for other addresses that are not there, with other codes.
+    assert sum(s.value for s in samples if (s.labels["route"], s.labels["method"]) == ("(none)", "GET")) >= 1
+    assert not any("one-of-many" in s.labels["route"] for s in samples)
 
 
 def test_the_last_check_of_the_ledger(db, client):
