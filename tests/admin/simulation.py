@@ -80,7 +80,8 @@ def run(requests: int, *, submitters: int = 4, workers: int = 4, seed: int = 1) 
                 dispatch.abandon(worker=name)
                 dispatch.complete(late.pop(), MADE)  # it was slow, not dead: too late all the same
             # Nobody waits in this play: pauses and leases are over at once.
-            SynthesisRequest.objects.filter(status=Status.QUEUED).update(not_before=timezone.now())
+            now = timezone.now()
+            SynthesisRequest.objects.filter(status=Status.QUEUED, not_before__gt=now).update(not_before=now)
             if dice.random() < 0.1:
                 overdue = SynthesisRequest.objects.filter(status=Status.RUNNING, worker=name)
                 overdue.update(lease_until=timezone.now() - timedelta(seconds=1))

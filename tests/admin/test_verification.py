@@ -158,6 +158,7 @@ def test_a_wild_run_with_failures_cancels_and_killed_workers_adds_up():
     assert sum(ends.values()) >= number * 0.9
     assert set(ends) == {Status.SUCCEEDED, Status.FAILED, Status.CANCELED}
     result = verification.verify()
+    print(f"\n{number:,} requests, {dict(ends)}: {result.as_json()}")
     assert result.differences == []
     assert result.requests == sum(ends.values())
     assert not UsageCounter.objects.filter(reserved__gt=0).exists()
