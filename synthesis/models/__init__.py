@@ -1,6 +1,7 @@
 """Tables, their constraints, and what a row knows about itself."""
 
 from synthesis.models.consents import VoiceConsent
+from synthesis.models.misuse import MisuseReport
 from synthesis.models.pools import Pool, TeamPool
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
 from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
@@ -15,6 +16,7 @@ __all__ = [
     "Format",
     "Grain",
     "LedgerCheck",
+    "MisuseReport",
     "Output",
     "Pool",
     "RollupState",
