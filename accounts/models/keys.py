@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.ids import new_id
+from accounts.models.fields import NetworkField
 
 
 class ApiKey(models.Model):
@@ -26,9 +27,11 @@ class ApiKey(models.Model):
     pepper_id = models.CharField(max_length=16, editable=False)
     scopes = ArrayField(models.CharField(max_length=32), verbose_name=_("scopes"))
     allowed_ips = ArrayField(
-        models.GenericIPAddressField(), verbose_name=_("allowed addresses"), default=list, blank=True
+        NetworkField(), verbose_name=_("allowed addresses"), default=list, blank=True
     )
     characters_per_month = models.PositiveBigIntegerField(_("characters per month"), null=True, blank=True)
+    requests_per_minute = models.PositiveIntegerField(_("requests per minute"), null=True, blank=True)
+    concurrent_requests = models.PositiveIntegerField(_("requests spoken at once"), null=True, blank=True)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
     last_used_at = models.DateTimeField(_("last used"), null=True, blank=True, editable=False)

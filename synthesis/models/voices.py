@@ -11,6 +11,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts import permissions
 from accounts.actors import Actor
 from accounts.ids import new_id
 from synthesis.engines import capabilities
@@ -22,7 +23,22 @@ class VoiceQuerySet(models.QuerySet["Voice"]):
     def usable(self, actor: Actor) -> Self:
         """The presets of the engine that this installation runs, and the team's own voices."""
         presets = Q(team=None, engine=settings.CHORUS_ENGINE)
-        return self.filter(presets | Q(team=actor.team), deleted_at=None, taken_down_at=None)
+        return self.filter(presets | _own(actor), deleted_at=None, taken_down_at=None)
+
+    def blocked(self, actor: Actor) -> Self:
+        """What `usable` would have as well, had an operator not forbidden it."""
+        presets = Q(team=None, engine=settings.CHORUS_ENGINE)
+        return self.filter(presets | _own(actor), deleted_at=None, taken_down_at__isnull=False)
+
+    def own(self, actor: Actor) -> Self:
+        """The team's own voices, as far as `actor` may see them; also those that were taken down."""
+        return self.filter(_own(actor), deleted_at=None)
+
+
+def _own(actor: Actor) -> Q:
+    """Voices that are shared within the team or the actor's; who manages the team answers for all of them."""
+    team = Q(team=actor.team)
+    return team if actor.can(permissions.MEMBERS_WRITE) else team & (Q(shared=True) | Q(created_by=actor.user))
 
 
 class Voice(models.Model):
@@ -62,6 +78,8 @@ class Voice(models.Model):
     current_version = models.ForeignKey(
         "synthesis.VoiceVersion", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
+    #: For the whole team; otherwise for who made it, and for who manages the team.
+    shared = models.BooleanField(_("shared with the team"), default=True, db_default=True)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     #: Also set while a new voice's files are on their way to storage: a voice that nobody finished is swept away.
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
@@ -123,6 +141,10 @@ class VoiceVersion(models.Model):
     transcript = models.TextField(_("transcript"), blank=True)
     #: What `synthesis.audio.quality` measured, as plain JSON.
     quality = models.JSONField(default=dict)
+    #: Where several recordings were sent: what each was worth, as `synthesis.services.clips` says.
+    clips = models.JSONField(default=list, db_default=[])
+    #: Of an imported voice: what its file said of where it comes from and of the speaker's consent.
+    origin = models.JSONField(default=dict, db_default={})
     #: The preset that sounds most like it, for engines that cannot clone: {engine: preset}.
     nearest = models.JSONField(default=dict)
     consent_statement = models.TextField(_("consent statement"))
