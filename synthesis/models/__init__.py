@@ -1,5 +1,6 @@
 """Tables, their constraints, and what a row knows about itself."""
 
+from synthesis.models.batches import Batch, BatchRow
 from synthesis.models.consents import VoiceConsent
 from synthesis.models.misuse import MisuseReport
 from synthesis.models.pools import Pool, TeamPool
@@ -11,6 +12,8 @@ from synthesis.models.workers import Worker
 
 __all__ = [
     "Attempt",
+    "Batch",
+    "BatchRow",
     "Delivery",
     "Dimension",
     "Format",
