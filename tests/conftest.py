@@ -6,6 +6,9 @@ import pytest
 from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.utils import translation
 
+#: What takes longest is begun first, so that no process waits for another's last file.
+_LONGEST_FIRST = ("tests/live/", "tests/launcher/", "tests/ops/", "tests/gpu_worker/")
+
 # Cheap on purpose: the tests make hundreds of accounts, and argon2's own strength is not theirs to test.
 Argon2PasswordHasher.time_cost = 1
 Argon2PasswordHasher.memory_cost = 8
@@ -17,3 +20,16 @@ def _english() -> Iterator[None]:
     """A request that a test makes in another language leaves it behind; every test begins in English."""
     with translation.override("en"):
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """How pytest-xdist hands the tests out: by file, and all that use one running service together."""
+    items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in _LONGEST_FIRST])
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        service = next(
+            (name for name in ("hibari", "kokoro") if name in getattr(item, "fixturenames", ())), None
+        )
+        group = f"live {service}" if file.startswith("tests/live/") and service else file
+        item.add_marker(pytest.mark.xdist_group(group))

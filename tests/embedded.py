@@ -24,13 +24,24 @@ sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "platform")) if path not
 from launcher.files import Secrets  # noqa: E402 (after the path is set)
 from launcher.services import Services  # noqa: E402
 
+#: What lets the settings be read where no test runs.
+NOWHERE = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0"}
+
 _running: list[tuple[Services, Path]] = []
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_load_initial_conftests() -> Generator[None, None, None]:
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
     """Around pytest-django's own hook, which reads the settings."""
-    if not ({"-h", "--help", "--version", "-V"} & set(sys.argv)):
+    only_tells = {"-h", "--help", "--version", "-V"} & set(sys.argv)
+    hands_out = early_config.known_args_namespace.numprocesses and "PYTEST_XDIST_WORKER" not in os.environ
+    os.environ.setdefault("CHORUS_SECRET_KEY", secrets.token_hex(32))
+    os.environ.setdefault("CHORUS_PEPPERS", f"1:{secrets.token_hex(32)}")
+    os.environ.setdefault("CHORUS_ENGINE", "hibari")
+    if only_tells or hands_out:
+        for name, value in NOWHERE.items():
+            os.environ.setdefault(name, value)
+    else:
         _start()
     try:
         yield
@@ -48,31 +59,37 @@ def pytest_unconfigure() -> None:
 
 
 def _start() -> None:
-    os.environ.setdefault("CHORUS_SECRET_KEY", secrets.token_hex(32))
-    os.environ.setdefault("CHORUS_PEPPERS", f"1:{secrets.token_hex(32)}")
-    os.environ.setdefault("CHORUS_ENGINE", "hibari")
+    """Servers of this process's own, so that two processes of pytest-xdist never meet."""
+    for name, value in NOWHERE.items():
+        if os.environ.get(name) == value:
+            del os.environ[name]
+    _share_outside_servers()
+    folder = Path(tempfile.mkdtemp(prefix="chorus-tests-"))
+    folder.chmod(0o711)  # PostgreSQL, started by root, runs as another user
+    services = Services(
+        folder,
+        venv=Path(sys.prefix),
+        outside=os.environ,
+        secrets=Secrets(folder / "secrets.json"),
+        logs=folder / "logs",
+        durable=False,
+    )
+    _running.append((services, folder))
+    services.start()
+    os.environ.update(services.environment)
+    _create_bucket(os.environ.setdefault("S3_BUCKET", "chorus"))
+
+
+def _share_outside_servers() -> None:
+    """Another Redis database and bucket for each process of pytest-xdist; pytest-django does so in PostgreSQL."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None:
-        folder = Path(tempfile.mkdtemp(prefix="chorus-tests-"))
-        folder.chmod(0o711)  # PostgreSQL, started by root, runs as another user
-        services = Services(
-            folder,
-            venv=Path(sys.prefix),
-            outside=os.environ,
-            secrets=Secrets(folder / "secrets.json"),
-            logs=folder / "logs",
-            durable=False,
-        )
-        _running.append((services, folder))
-        services.start()
-        os.environ.update(services.environment)
-    else:
-        # The controller started the servers; each worker gets a Redis database and a bucket of its own, as
-        # pytest-django gives it a database.
+        return
+    if "REDIS_URL" in os.environ:
         number = int(worker.removeprefix("gw")) + 1
         os.environ["REDIS_URL"] = f"{os.environ['REDIS_URL'].rsplit('/', 1)[0]}/{number}"
+    if "S3_ENDPOINT_URL" in os.environ:
         os.environ["S3_BUCKET"] = f"{os.environ.get('S3_BUCKET', 'chorus')}-{worker}"
-    _create_bucket(os.environ.setdefault("S3_BUCKET", "chorus"))
 
 
 def _create_bucket(name: str) -> None:

@@ -21,6 +21,8 @@ EXTRAS = ("embedded", "cpu", "asr", "dev")
 #: Speech weights that the tests use; "asr" is what listens to the result.
 WEIGHTS = ("kokoro", "hibari", "asr")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: Processes of pytest at once: each has its own database servers, and some tests start a whole service.
+MOST_AT_ONCE = 4
 #: Without servers; makemigrations warns that it cannot ask the database which migrations have been applied.
 _MANAGE = ("python", "-W", "ignore::RuntimeWarning", "manage.py")
 _SETTINGS = (("DJANGO_SETTINGS_MODULE", "tests.typing_settings"),)
@@ -142,8 +144,14 @@ def _run_all(environment: Mapping[str, str], say: Progress) -> list[str]:
 def _pytest(environment: Mapping[str, str], say: Progress, failed: list[str]) -> int:
     """Run pytest; its own summary line is held back to be the very last one."""
     colour = ["--color=yes"] if sys.stdout.isatty() else []
+    at_once = [
+        "-n",
+        str(min(MOST_AT_ONCE, os.cpu_count() or 1)),
+        "--dist=loadgroup",
+        "--no-loadscope-reorder",
+    ]
     process = subprocess.Popen(
-        ["pytest", *colour],
+        ["pytest", *at_once, *colour],
         env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

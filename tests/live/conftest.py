@@ -1,4 +1,4 @@
-"""One running service a session for each engine that a test asks for."""
+"""One running service for each engine that a test asks for; it ends with the last of these tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.live import stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hibari(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stack.Stack]:
     """Two workers that speak English fast."""
     running = stack.start(tmp_path_factory.mktemp("live") / "hibari", "hibari", workers=2)
@@ -17,7 +17,7 @@ def hibari(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stack.Stack]:
     assert running.stop() == 0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kokoro(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stack.Stack]:
     """The default engine."""
     running = stack.start(tmp_path_factory.mktemp("live") / "kokoro", "kokoro")
