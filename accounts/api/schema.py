@@ -71,7 +71,7 @@ _MEANINGS = {
     416: "The range lies outside of the file.",
     422: "It contradicts what was sent before, or cannot be spoken.",
     429: "`rate_limit_exceeded` (back off), `concurrent_limit_exceeded` (wait for a slot), `quota_exceeded` (the "
-    "month's characters are used up), `voice_limit_reached`. `Retry-After` says when to come back.",
+    "month's characters are used up). `Retry-After` says when to come back.",
     500: "Our fault; the message holds the id under which the log has it.",
     504: "`timeout`: not done within a quarter of an hour. The request goes on; `synthesis_id` names it.",
     503: "A part of the service does not answer; try again in a few seconds.",

@@ -63,8 +63,8 @@ def headers(error: ChorusError) -> dict[str, str]:
     result = {}
     if error.retry_after is not None:
         result["Retry-After"] = str(error.retry_after)
-    # A month's quota or a place for a voice does not come back within their patience.
-    if error.should_retry is False or error.code in {"quota_exceeded", "voice_limit_reached"}:
+    # A month's quota does not come back within their patience.
+    if error.should_retry is False or error.code == "quota_exceeded":
         result["x-should-retry"] = "false"
     return result
 

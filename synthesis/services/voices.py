@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import permissions
 from accounts.actors import Actor
-from accounts.errors import Conflict, InvalidInput, LimitReached
+from accounts.errors import Conflict, InvalidInput, NotAllowed
 from accounts.models import Team
 from accounts.services import audit, limits
-from synthesis import nearest, storage, transcription
-from synthesis.audio import decode, prepare, quality
 from synthesis.engines import capabilities
 from synthesis.errors import VoiceNotFound
 from synthesis.models import Voice, VoiceConsent, VoiceVersion
+from synthesis.services import clips
+from synthesis.services.clips import Recording
 
 #: What somebody who uploads a voice agrees to; the words are stored with each version.
 CONSENT_STATEMENT = gettext_lazy(
     "This is my own voice, or I have the speaker's permission to clone it and to use it for what my team makes."
 )
-TRANSCRIPT_CHARACTERS = 2_000
 
 
 def create(
@@ -37,26 +38,26 @@ def create(
     audio: bytes,
     filename: str = "",
     transcript: str = "",
+    more: Sequence[Recording] = (),
     consent: bool,
     consent_recording: VoiceConsent | None = None,
     gender: str = "",
+    shared: bool = True,
     window: tuple[float, float] | None = None,
+    chosen: int | None = None,
+    origin: dict[str, Any] | None = None,
 ) -> Voice:
     """A voice from a clip (any container that `synthesis.audio.decode` takes, up to 10 minutes).
 
-    `window` chooses the part to use, in seconds of the original; the best one otherwise. Raises InvalidInput (no
-    consent, not speech, …), LimitReached (`voice_limit_reached`) and Conflict (`voice_name_taken`).
+    Of `more` recordings of the same speaker the best is used, or number `chosen` (from 1). `window` chooses the part to
+    use, in seconds of the original; the best one otherwise. Unless it is `shared`, only who made it and who manages
+    the team sees it. Raises InvalidInput (no consent, not speech, …) and Conflict (`voice_limit_reached`,
+    `voice_name_taken`).
     """
     actor.require(permissions.VOICES_WRITE)
     name = _checked_name(name)
     _check_choices(language, gender)
-    if not consent:
-        raise InvalidInput(
-            _("A voice needs the consent of its speaker. Confirm: “%(statement)s”")
-            % {"statement": CONSENT_STATEMENT},
-            code="consent_required",
-            param="consent",
-        )
+    _check_consent(consent)
     _check_room(actor, name)
     voice = Voice(
         team=actor.team,
@@ -65,19 +66,22 @@ def create(
         name=name,
         language=language,
         gender=gender,
+        shared=shared,
         # Invisible until its files are in storage; the sweep removes it if this process dies before that.
         deleted_at=timezone.now(),
     )
-    version = VoiceVersion(voice=voice, number=1, consent_by=actor.user, consent_at=timezone.now())
-    version.consent_statement = str(CONSENT_STATEMENT)
+    version = _agreed(VoiceVersion(voice=voice, number=1, origin=origin or {}), actor)
     version.consent_recording = consent_recording
-    version.original_name = filename[:255]
-    processed = _process(version, language, audio, window, transcript)
+    files = clips.fill(
+        version,
+        [Recording(audio, filename, transcript), *more],
+        team_id=actor.team.id,
+        language=language,
+        window=window,
+        chosen=chosen,
+    )
     voice.save(force_insert=True)
-    version.original_key = storage.version_key(actor.team.id, version, "original")
-    version.processed_key = storage.version_key(actor.team.id, version, "prompt.wav")
-    storage.put(version.original_key, audio, "application/octet-stream")
-    storage.put(version.processed_key, processed, "audio/wav")
+    clips.store(files)
     with transaction.atomic():
         # Locks the team: two uploads cannot both take the last place.
         Team.objects.select_for_update(of=("self",)).get(id=actor.team.id)
@@ -86,44 +90,63 @@ def create(
         voice.current_version = version
         voice.deleted_at = None
         _save_named(voice, ["current_version", "deleted_at"])
-        audit.record("voice.created", actor=actor, target=voice, name=name, consent=version.consent_statement)
+        audit.record(
+            "voice.created",
+            actor=actor,
+            target=voice,
+            name=name,
+            consent=version.consent_statement,
+            **({"origin": origin} if origin else {}),
+        )
     return voice
 
 
-def _process(
-    version: VoiceVersion, language: str, audio: bytes, window: tuple[float, float] | None, transcript: str
-) -> bytes:
-    """Fill in what was measured; the prepared clip as WAV."""
-    clip = decode.decode(audio)
-    for flaw in quality.measure(clip).flaws:
-        if flaw.severity == "error":
-            raise InvalidInput(flaw.sentence, code=flaw.code, param="audio")
-    rate = capabilities(settings.CHORUS_ENGINE).sample_rate
-    prepared = prepare.prepare(clip, rate=rate, window=window)
-    # What is shown is the part that is used: a long recording may be noisy where nobody will hear it.
-    measured = quality.measure(clip.part(prepared.start_s, prepared.end_s))
-    version.sample_rate = rate
-    version.seconds = len(prepared.samples) / rate
-    version.window_start, version.window_end = prepared.start_s, prepared.end_s
-    version.original_seconds = clip.seconds
-    version.quality = _plain(measured, prepared)
-    version.nearest = {
-        engine: nearest.nearest_preset(prepared.samples, rate, language, engine) for engine in nearest.ENGINES
-    }
-    version.transcript = _checked_transcript(transcript)
-    if not version.transcript and transcription.available():
-        version.transcript = transcription.transcribe(prepared.samples, rate, language)
-    return prepare.to_wav(prepared.samples, rate)
+def record_again(
+    *,
+    actor: Actor,
+    voice_id: UUID,
+    recordings: Sequence[Recording],
+    consent: bool,
+    window: tuple[float, float] | None = None,
+) -> Voice:
+    """A new version of a voice from other recordings of its speaker; requests that were made with an older one keep it.
+
+    Raises VoiceNotFound, and InvalidInput as `create` does.
+    """
+    actor.require(permissions.VOICES_WRITE)
+    voice = _changeable(actor, voice_id)
+    _check_consent(consent)
+    version = _agreed(VoiceVersion(voice=voice), actor)
+    current = _current(voice)
+    version.consent_recording_id = current.consent_recording_id
+    files = clips.fill(version, recordings, team_id=actor.team.id, language=voice.language, window=window)
+    clips.store(files)
+    with transaction.atomic():
+        voice = _changeable(actor, voice_id, lock=True)
+        _add(voice, version)
+        voice.save(update_fields=["current_version"])
+        audit.record(
+            "voice.recorded_again",
+            actor=actor,
+            target=voice,
+            version=version.number,
+            consent=version.consent_statement,
+        )
+    return voice
 
 
-def _plain(measured: quality.Quality, prepared: prepare.Prepared) -> dict[str, object]:
-    return {
-        **{field.name: getattr(measured, field.name) for field in fields(measured) if field.name != "flaws"},
-        # The codes only: their sentences are found when they are shown, in the reader's language.
-        "flaws": [flaw.code for flaw in measured.flaws],
-        # Other stretches to offer, seconds of the original.
-        "windows": [[window.start_s, window.end_s] for window in prepared.candidates],
-    }
+def _agreed(version: VoiceVersion, actor: Actor) -> VoiceVersion:
+    """With the consent that `actor` has just given."""
+    version.consent_by, version.consent_at = actor.user, timezone.now()
+    version.consent_statement = str(CONSENT_STATEMENT)
+    return version
+
+
+def _add(voice: Voice, version: VoiceVersion) -> None:
+    """Make `version` the newest of a voice that is locked."""
+    version.number = voice.versions.count() + 1
+    version.save(force_insert=True)
+    voice.current_version = version
 
 
 def update(
@@ -135,62 +158,97 @@ def update(
     gender: str | None = None,
     transcript: str | None = None,
     window: tuple[float, float] | None = None,
+    recording: int | None = None,
+    version: int | None = None,
+    shared: bool | None = None,
 ) -> Voice:
-    """Change what is given. Another transcript or window makes a new version; requests keep theirs."""
+    """Change what is given. Another transcript, window or recording makes a new version; requests keep theirs.
+
+    `recording` is the number of one that was sent for the version; `version` goes back to an older one. Only who made a
+    voice, or who manages the team, may change whether it is `shared` (NotAllowed).
+    """
     actor.require(permissions.VOICES_WRITE)
-    voice = find_own(actor, voice_id)
-    current = voice.current_version
-    if current is None:  # its upload is not finished yet
-        raise VoiceNotFound
-    changed = VoiceVersion(
-        voice=voice,
-        consent_by=current.consent_by,
-        consent_at=current.consent_at,
-        consent_statement=current.consent_statement,
-        consent_recording_id=current.consent_recording_id,
-        original_key=current.original_key,
-        original_name=current.original_name,
-        original_seconds=current.original_seconds,
-        processed_key=current.processed_key,
-        sample_rate=current.sample_rate,
-        seconds=current.seconds,
-        window_start=current.window_start,
-        window_end=current.window_end,
-        quality=current.quality,
-        nearest=current.nearest,
-        transcript=current.transcript,
-    )
-    new_version = False
-    if window is not None and window != (current.window_start, current.window_end):
-        processed = _process(
-            changed, language or voice.language, storage.get(current.original_key), window, transcript or ""
-        )
-        changed.processed_key = storage.version_key(actor.team.id, changed, "prompt.wav")
-        storage.put(changed.processed_key, processed, "audio/wav")
-        new_version = True
-    if transcript is not None and _checked_transcript(transcript) != current.transcript:
-        changed.transcript = _checked_transcript(transcript)
-        new_version = True
+    voice = _changeable(actor, voice_id)
     _check_choices(language or voice.language, voice.gender if gender is None else gender)
+    if shared is not None and shared != voice.shared and not may_share(actor, voice):
+        raise NotAllowed(
+            _("Only who made a voice, or who manages the team, decides whether it is shared."), param="shared"
+        )
+    base = _current(voice) if version is None else find_version(voice, version)
+    changed = _copy(base)
+    new_version = False
+    chosen = clips.chosen_of(base)["number"]
+    if recording == chosen:
+        recording = None
+    if recording is not None or window not in (None, (base.window_start, base.window_end)):
+        files = clips.refill(
+            changed,
+            team_id=actor.team.id,
+            language=language or voice.language,
+            number=recording,
+            window=window,
+            transcript=transcript,
+        )
+        clips.store(files)
+        new_version = True
+    elif transcript is not None and clips.checked_transcript(transcript) != base.transcript:
+        changed.transcript = clips.checked_transcript(transcript)
+        new_version = True
     with transaction.atomic():
-        voice = find_own(actor, voice_id, lock=True)
+        voice = _changeable(actor, voice_id, lock=True)
         voice.name = voice.name if name is None else _checked_name(name)
         voice.language = language or voice.language
         voice.gender = voice.gender if gender is None else gender
+        voice.shared = voice.shared if shared is None else shared
         if new_version:
-            changed.number = voice.versions.count() + 1
-            changed.save(force_insert=True)
-            voice.current_version = changed
-        _save_named(voice, ["name", "language", "gender", "current_version"])
-        audit.record("voice.updated", actor=actor, target=voice, new_version=new_version)
+            _add(voice, changed)
+        else:
+            voice.current_version = base
+        _save_named(voice, ["name", "language", "gender", "shared", "current_version"])
+        audit.record("voice.updated", actor=actor, target=voice, new_version=new_version, shared=voice.shared)
     return voice
+
+
+def _copy(version: VoiceVersion) -> VoiceVersion:
+    """A new version, not saved, with everything that `version` has."""
+    own = {"id", "number", "created_at"}
+    return VoiceVersion(
+        **{
+            field.attname: getattr(version, field.attname)
+            for field in VoiceVersion._meta.concrete_fields
+            if field.name not in own
+        }
+    )
+
+
+def may_share(actor: Actor, voice: Voice) -> bool:
+    """Whether `actor` decides who sees `voice`."""
+    return actor.can(permissions.MEMBERS_WRITE) or voice.created_by_id == actor.user.id
+
+
+def versions(actor: Actor, voice_id: UUID) -> QuerySet[VoiceVersion]:
+    """All versions of one of the team's voices, the newest first; VoiceNotFound."""
+    actor.require(permissions.VOICES_READ)
+    return find_own(actor, voice_id).versions.select_related("consent_by").order_by("-id")
+
+
+def find_version(voice: Voice, number: int) -> VoiceVersion:
+    """One version of `voice`; VoiceNotFound (`version_not_found`)."""
+    found = voice.versions.select_related("consent_by").filter(number=number).first()
+    if found is None:
+        raise VoiceNotFound(
+            _("This voice has no version %(number)d.") % {"number": number},
+            code="version_not_found",
+            param="version",
+        )
+    return found
 
 
 def delete(*, actor: Actor, voice_id: UUID) -> None:
     """Take a voice away: at once for submissions, queued requests fail without charge, the sweep removes its files."""
     actor.require(permissions.VOICES_WRITE)
     with transaction.atomic():
-        voice = find_own(actor, voice_id, lock=True)
+        voice = _changeable(actor, voice_id, lock=True)
         voice.deleted_at = timezone.now()
         voice.save(update_fields=["deleted_at"])
         audit.record("voice.deleted", actor=actor, target=voice, name=voice.name)
@@ -207,13 +265,42 @@ def find(actor: Actor, voice_id: UUID) -> Voice:
 
 def find_own(actor: Actor, voice_id: UUID, *, lock: bool = False) -> Voice:
     """One of the team's own; VoiceNotFound, also for a preset."""
-    voices = Voice.objects.filter(team=actor.team, deleted_at=None).select_related("current_version")
+    voices = Voice.objects.own(actor).select_related("current_version__consent_by")
     if lock:
         voices = voices.select_for_update(of=("self",))
     voice = voices.filter(id=voice_id).first()
     if voice is None:
         raise VoiceNotFound
     return voice
+
+
+def _changeable(actor: Actor, voice_id: UUID, *, lock: bool = False) -> Voice:
+    """Like `find_own`. What is blocked stays as it is: its recordings are what the case is about."""
+    voice = find_own(actor, voice_id, lock=lock)
+    if voice.taken_down_at is not None:
+        raise Conflict(
+            _(
+                "The operator has blocked this voice: it cannot be changed or deleted until they decide otherwise."
+            ),
+            code="voice_blocked",
+        )
+    return voice
+
+
+def _current(voice: Voice) -> VoiceVersion:
+    if voice.current_version is None:  # its upload is not finished yet
+        raise VoiceNotFound
+    return voice.current_version
+
+
+def _check_consent(consent: bool) -> None:
+    if not consent:
+        raise InvalidInput(
+            _("A voice needs the consent of its speaker. Confirm: “%(statement)s”")
+            % {"statement": CONSENT_STATEMENT},
+            code="consent_required",
+            param="consent",
+        )
 
 
 def _checked_name(name: str) -> str:
@@ -223,18 +310,6 @@ def _checked_name(name: str) -> str:
             _("Give the voice a name of 1 to 100 characters."), code="name_invalid", param="name"
         )
     return name
-
-
-def _checked_transcript(transcript: str) -> str:
-    transcript = " ".join(transcript.split())
-    if len(transcript) > TRANSCRIPT_CHARACTERS or not transcript.isprintable() or "<|" in transcript:
-        raise InvalidInput(
-            _("The transcript is what the clip says, word for word, in at most %(max)d characters.")
-            % {"max": TRANSCRIPT_CHARACTERS},
-            code="transcript_invalid",
-            param="transcript",
-        )
-    return transcript
 
 
 def _check_choices(language: str, gender: str) -> None:
@@ -271,7 +346,8 @@ def _check_room(actor: Actor, name: str) -> None:
     ]
     for voices, limit in checks:
         if limit is not None and voices.count() >= limit:
-            raise LimitReached(
+            # No time brings a place back: somebody must delete a voice.
+            raise Conflict(
                 _("All %(limit)d places for voices are taken. Delete one first.") % {"limit": limit},
                 code="voice_limit_reached",
                 voices_limit=limit,

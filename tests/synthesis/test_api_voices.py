@@ -251,7 +251,7 @@ class TestCreate:
         TeamQuota.objects.create(team=alice.actor.team, stored_voices=1)
         _own(alice, "Other")
         response = _create(client, alice)
-        assert _error(response)[:2] == (429, "voice_limit_reached")
+        assert _error(response)[:2] == (409, "voice_limit_reached")
         assert response.headers["x-should-retry"] == "false"
 
     def test_too_many_in_a_minute(self, client, alice):

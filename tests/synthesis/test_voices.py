@@ -11,7 +11,7 @@ import pytest
 import soundfile
 from django.db import connection
 
-from accounts.errors import ChorusError, Conflict, InvalidInput, LimitReached, NotAllowed, NotFound
+from accounts.errors import ChorusError, Conflict, InvalidInput, NotAllowed, NotFound
 from accounts.models import AuditEntry, MemberQuota, Role, TeamQuota
 from synthesis import storage
 from synthesis.models import Voice
@@ -152,12 +152,12 @@ def test_the_places_for_voices():
     bob = factories.colleague(alice, "Bob")
     TeamQuota.objects.create(team=alice.actor.team, stored_voices=2)
     MemberQuota.objects.create(membership=bob.actor.membership, stored_voices=0)
-    with pytest.raises(LimitReached) as caught:
+    with pytest.raises(Conflict) as caught:
         _create(bob)
     assert caught.value.code == "voice_limit_reached"
     first = _create(alice, name="one")
     _create(alice, name="two")
-    with pytest.raises(LimitReached):
+    with pytest.raises(Conflict):
         _create(alice, name="three")
     voices.delete(actor=alice.actor, voice_id=first.id)
     _create(alice, name="three")
@@ -210,7 +210,7 @@ def test_two_uploads_at_once_take_the_last_place_once():
         try:
             _create(alice, name=name)
             outcomes.append("made")
-        except LimitReached:
+        except Conflict:
             outcomes.append("refused")
         finally:
             connection.close()
