@@ -6,6 +6,7 @@ however often it is called: the ledger's unique constraints decide.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from django.utils.translation import gettext as _
 from accounts.actors import Actor
 from accounts.errors import LimitReached
 from accounts.ids import new_id
-from accounts.models import LedgerEntry, UsageCounter
+from accounts.models import LedgerEntry, Team, UsageCounter
 from accounts.services import limits
 
 # One statement makes the month's counter when it is missing and takes the characters only when they fit, so that no
@@ -46,6 +47,12 @@ def reserve(*, actor: Actor, request_id: UUID, characters: int) -> None:
 
     Raises LimitReached (`quota_exceeded`) with what remains; the caller's transaction is rolled back by it.
     """
+    reserve_many(actor=actor, characters={request_id: characters})
+
+
+def reserve_many(*, actor: Actor, characters: Mapping[UUID, int], note: str = "") -> None:
+    """The same for several requests: for all of them or for none. `note` stays in the entries."""
+    total = sum(characters.values())
     period = limits.period(actor.team)
     # Always in this order, so that two requests cannot wait for each other.
     subjects: list[tuple[UUID | None, UUID | None, int | None]] = [
@@ -65,19 +72,26 @@ def reserve(*, actor: Actor, request_id: UUID, characters: int) -> None:
                     "key": key,
                     "period": period.key,
                     "limit": limit,
-                    "n": characters,
+                    "n": total,
                 },
             )
             if cursor.fetchone() is None:
-                raise exceeded(actor, characters)
-        LedgerEntry.objects.create(
-            kind=LedgerEntry.Kind.RESERVE,
-            team_id=actor.team.id,
-            user_id=actor.user.id,
-            api_key_id=actor.api_key.id if actor.api_key else None,
-            request_id=request_id,
-            characters=characters,
-            period_start=period.key,
+                raise exceeded(actor, total)
+        LedgerEntry.objects.bulk_create(
+            [
+                LedgerEntry(
+                    kind=LedgerEntry.Kind.RESERVE,
+                    team_id=actor.team.id,
+                    user_id=actor.user.id,
+                    api_key_id=actor.api_key.id if actor.api_key else None,
+                    request_id=request_id,
+                    characters=count,
+                    period_start=period.key,
+                    note=note,
+                )
+                for request_id, count in characters.items()
+            ],
+            batch_size=1_000,
         )
 
 
@@ -114,6 +128,22 @@ ON CONFLICT (team_id, user_id, api_key_id, period_start) DO UPDATE
         allowance = CASE WHEN %(limit)s::bigint IS NOT NULL THEN
             greatest(counter.used + counter.reserved, %(limit)s + counter.granted + %(n)s) END
 """
+
+
+def hold(team: Team) -> None:
+    """Keep everybody else from reserving for `team` until the caller's transaction ends, as a reservation does."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _MOVE_ALLOWANCE,
+            {
+                "id": new_id(),
+                "team": team.id,
+                "user": None,
+                "period": limits.period(team).key,
+                "limit": limits.of_team(team).characters_per_month,
+                "n": 0,
+            },
+        )
 
 
 def move_allowance(
@@ -164,6 +194,34 @@ def release(request_id: UUID) -> bool:
     return _close(request_id, LedgerEntry.Kind.RELEASE)
 
 
+_RELEASE_MANY = """
+WITH closed AS (
+    INSERT INTO accounts_ledgerentry
+        (id, kind, team_id, user_id, api_key_id, request_id, characters, period_start, note, created_at)
+    SELECT asked.id, 'release', l.team_id, l.user_id, l.api_key_id, l.request_id, l.characters, l.period_start, '',
+           now()
+    FROM unnest(%s::uuid[], %s::uuid[]) AS asked (id, request_id)
+    JOIN accounts_ledgerentry l ON l.request_id = asked.request_id AND l.kind = 'reserve'
+    ON CONFLICT DO NOTHING
+    RETURNING team_id, user_id, api_key_id, period_start, characters
+)
+SELECT team_id, user_id, api_key_id, period_start, sum(characters)::bigint FROM closed GROUP BY 1, 2, 3, 4
+"""
+
+
+def release_many(request_ids: Sequence[UUID]) -> None:
+    """`release` of several requests at once; those that were closed before stay as they are."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_RELEASE_MANY, [[new_id() for _id in request_ids], list(request_ids)])
+            sums = cursor.fetchall()
+        for team, user, key, period, characters in sums:
+            given_back = LedgerEntry(
+                team_id=team, user_id=user, api_key_id=key, period_start=period, characters=characters
+            )
+            _move_all(given_back, LedgerEntry.Kind.RELEASE)
+
+
 def _close(request_id: UUID, kind: LedgerEntry.Kind) -> bool:
     with transaction.atomic():
         reservation = LedgerEntry.objects.get(request_id=request_id, kind=LedgerEntry.Kind.RESERVE)
@@ -189,12 +247,16 @@ def _close(request_id: UUID, kind: LedgerEntry.Kind) -> bool:
             )
             if cursor.rowcount == 0:
                 return False
-        # The month of the reservation, though another may have begun since.
-        _move(reservation, None, None, kind)
-        _move(reservation, reservation.user_id, None, kind)
-        if reservation.api_key_id:
-            _move(reservation, None, reservation.api_key_id, kind)
+        _move_all(reservation, kind)
         return True
+
+
+def _move_all(reservation: LedgerEntry, kind: LedgerEntry.Kind) -> None:
+    # The month of the reservation, though another may have begun since.
+    _move(reservation, None, None, kind)
+    _move(reservation, reservation.user_id, None, kind)
+    if reservation.api_key_id:
+        _move(reservation, None, reservation.api_key_id, kind)
 
 
 def _move(reservation: LedgerEntry, user: UUID | None, key: UUID | None, kind: LedgerEntry.Kind) -> None:

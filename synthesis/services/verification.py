@@ -70,14 +70,22 @@ WHERE (coalesce(e.used, 0), coalesce(e.reserved, 0), coalesce(e.granted, 0))
            AND (e.api_key_id IS NULL OR EXISTS (SELECT 1 FROM accounts_apikey k WHERE k.id = e.api_key_id))))
 """  # noqa: S608
 
-# Each request has one reservation of its characters, for its team and person, closed as its end wants it.
+# Each request has one reservation of its characters, for its team and person, closed as its end wants it. A row of a
+# batch has it before it is a request; where it never became one, it gave back what it had.
 _REQUESTS = """
-WITH entry AS (
+WITH request AS (
+    SELECT id, team_id, user_id, api_key_id, status, characters FROM synthesis_synthesisrequest
+    UNION ALL
+    SELECT w.reservation, b.team_id, b.user_id, b.api_key_id, 'queued', w.characters
+    FROM synthesis_batchrow w JOIN synthesis_batch b ON b.id = w.batch_id
+    WHERE w.request_id IS NULL AND w.ended = ''
+), entry AS (
     SELECT request_id,
            count(*) FILTER (WHERE kind = 'reserve') AS reserves,
            count(*) FILTER (WHERE kind <> 'reserve') AS closes,
            max(kind) FILTER (WHERE kind <> 'reserve') AS closed,
            min(characters) AS least, max(characters) AS most,
+           bool_or(kind = 'reserve' AND note LIKE 'batch %') AS of_batch,
            count(DISTINCT period_start) AS periods, count(DISTINCT team_id) AS teams,
            min(team_id::text) AS team_id, min(user_id::text) AS user_id, min(api_key_id::text) AS api_key_id
     FROM accounts_ledgerentry WHERE request_id IS NOT NULL GROUP BY request_id
@@ -87,7 +95,9 @@ WITH entry AS (
            e.reserves, e.closes, e.closed, e.least, e.most,
            CASE
                WHEN e.request_id IS NULL THEN 'a reservation'
-               WHEN r.id IS NULL THEN 'a request'
+               WHEN r.id IS NULL THEN
+                   CASE WHEN NOT (e.of_batch AND e.reserves = 1 AND e.closes = 1 AND e.closed = 'release'
+                                  AND e.least = e.most) THEN 'a request' END
                WHEN e.reserves <> 1 OR e.closes > 1 THEN 'one reservation and at most one end'
                WHEN e.least <> r.characters OR e.most <> r.characters THEN format('%s characters', r.characters)
                WHEN e.periods <> 1 OR e.teams <> 1 THEN 'one month and one team'
@@ -98,7 +108,7 @@ WITH entry AS (
                WHEN r.status IN ('failed', 'canceled') AND e.closed IS DISTINCT FROM 'release'
                    THEN 'released, as it ' || CASE r.status WHEN 'failed' THEN 'failed' ELSE 'was canceled' END
            END AS wanted
-    FROM synthesis_synthesisrequest r FULL JOIN entry e ON e.request_id = r.id
+    FROM request r FULL JOIN entry e ON e.request_id = r.id
 )
 SELECT 'request', coalesce(j.team_id, j.entry_team), j.user_id, j.api_key_id, coalesce(j.id, j.request_id)::text, NULL,
        j.wanted,
