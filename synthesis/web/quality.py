@@ -8,11 +8,12 @@ from django.utils.translation import gettext as _
 
 from synthesis.audio import quality
 from synthesis.models import VoiceVersion
+from synthesis.services.recordings import Heard
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`tone` is good or warn; `points` are sentences, the gravest first."""
+    """`tone` is good, warn or bad; `points` are sentences, the gravest first."""
 
     tone: str
     headline: str
@@ -22,7 +23,18 @@ class Verdict:
 def verdict(version: VoiceVersion) -> Verdict:
     """What to say about a recording that was good enough to be kept."""
     codes = version.quality.get("flaws", [])
-    points = [str(quality.MESSAGES[code]) for code in codes if code in quality.MESSAGES]
+    return _verdict([str(quality.MESSAGES[code]) for code in codes if code in quality.MESSAGES])
+
+
+def first_verdict(heard: Heard) -> Verdict:
+    """What to say about a recording before a voice is made from it."""
+    if not heard.usable:
+        worst = [str(flaw.sentence) for flaw in heard.flaws if flaw.severity == "error"]
+        return Verdict("bad", _("A voice cannot be made from this yet:"), worst)
+    return _verdict([str(flaw.sentence) for flaw in heard.flaws])
+
+
+def _verdict(points: list[str]) -> Verdict:
     if not points:
         return Verdict("good", _("A clean recording. The voice comes through clearly."), [])
     return Verdict("warn", _("Usable, but it could be better:"), points)

@@ -16,6 +16,7 @@ urlpatterns = [
     path("history/", requests.history, name="history"),
     path("voices/", voices.voices, name="voices"),
     path("voices/new/", voices.new, name="voice_new"),
+    path("voices/check/", voices.check, name="voice_check"),
     path("voices/<uuid:voice_id>/", voices.detail, name="voice"),
     path("voices/<uuid:voice_id>/delete/", voices.delete, name="voice_delete"),
     path("voices/<uuid:voice_id>/sample/", audio.voice_sample, name="voice_sample"),

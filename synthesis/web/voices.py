@@ -7,23 +7,26 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect, reswap
 
 from accounts import permissions
-from accounts.errors import ChorusError
+from accounts.errors import ChorusError, InvalidInput
 from accounts.services import rates
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis.errors import VoiceNotFound
 from synthesis.models import Voice, VoiceVersion
+from synthesis.services import recordings
 from synthesis.services import voices as service
 from synthesis.web.cards import VoiceCard, voice_card
 from synthesis.web.forms import VoiceForm, VoiceUpdateForm, engine
-from synthesis.web.quality import verdict, windows
+from synthesis.web.quality import Verdict, first_verdict, verdict, windows
+from synthesis.web.reading import sentences
 from synthesis.web.wording import language_name
 
 
@@ -73,7 +76,12 @@ def new(request: PageRequest) -> HttpResponse:
         if made is not None:
             address = reverse("voice", args=[made.id])
             return HttpResponseClientRedirect(address) if request.htmx else redirect(address)
-    context = {"form": form, "engine_label": engine().label, "engine_clones": engine().cloning == "zero_shot"}
+    context = {
+        "form": form,
+        "engine_label": engine().label,
+        "engine_clones": engine().cloning == "zero_shot",
+        "readings": {tag: sentences(tag) for tag in engine().languages},
+    }
     status = 422 if form.errors else 200
     if request.htmx and request.method == "POST":
         return reswap(fragment(request, "voices/form.html", context=context, status=status), "outerHTML")
@@ -83,14 +91,8 @@ def new(request: PageRequest) -> HttpResponse:
 def _create(request: PageRequest, form: VoiceForm) -> Voice | None:
     values = form.cleaned_data
     upload = values["audio"]
-    if upload.size > settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024:
-        form.add_error(
-            "audio",
-            _("The file is larger than %(limit)d MB. Cut the recording, or save it as MP3.")
-            % {"limit": settings.CHORUS_MAX_UPLOAD_MB},
-        )
-        return None
     try:
+        _check_size(upload)
         rates.hit(request.actor)
         return service.create(
             actor=request.actor,
@@ -104,6 +106,35 @@ def _create(request: PageRequest, form: VoiceForm) -> Voice | None:
     except ChorusError as error:
         add_error(form, error)
         return None
+
+
+def _check_size(upload: UploadedFile) -> None:
+    if (upload.size or 0) > settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024:
+        raise InvalidInput(
+            _("The file is larger than %(limit)d MB. Cut the recording, or save it as MP3.")
+            % {"limit": settings.CHORUS_MAX_UPLOAD_MB},
+            code="audio_too_large",
+            param="audio",
+        )
+
+
+@require_POST
+@team_page
+def check(request: PageRequest) -> HttpResponse:
+    """Listen to a recording that is about to become a voice and say how good it is; nothing is kept."""
+    upload = request.FILES.get("audio")
+    language = request.POST.get("language", "")
+    if not isinstance(upload, UploadedFile) or language not in engine().languages:
+        raise InvalidInput(_("Choose a recording."), code="audio_required", param="audio")
+    try:
+        _check_size(upload)
+        rates.hit(request.actor)
+        heard = recordings.listen(actor=request.actor, audio=upload.read(), language=language)
+    except InvalidInput as error:
+        context: dict[str, Any] = {"verdict": Verdict("bad", str(error), [])}
+    else:
+        context = {"verdict": first_verdict(heard), "heard": heard}
+    return render(request, "voices/verdict.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

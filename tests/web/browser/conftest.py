@@ -30,6 +30,10 @@ ARGUMENTS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--autoplay-policy=no-user-gesture-required",
+    # A microphone into which somebody reads, over and over.
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
+    f"--use-file-for-fake-audio-capture={SPEECH / 'austen-0870.wav'}",
 ]
 
 

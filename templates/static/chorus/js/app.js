@@ -6,6 +6,5 @@ import "./studio.js";
 import "./picker.js";
 import "./sound.js";
 import "./live.js";
-import "./upload.js";
 import "./clip.js";
 import "./copy.js";

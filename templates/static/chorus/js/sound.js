@@ -50,7 +50,8 @@ function shape(name) {
   return svg;
 }
 
-enhance("[data-player]", (player) => {
+/** Put button, slider and time beside the `<audio>` in `player`. */
+export function mount(player) {
   const audio = player.querySelector("audio");
   const known = Number(player.dataset.duration) || 0;
   const length = () => (Number.isFinite(audio.duration) && audio.duration > 0 ? audio.duration : known);
@@ -96,4 +97,6 @@ enhance("[data-player]", (player) => {
     draw();
   });
   draw();
-});
+}
+
+enhance("[data-player]", mount);

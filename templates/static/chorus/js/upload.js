@@ -20,6 +20,7 @@ enhance("[data-drop]", (drop) => {
     audio.src = URL.createObjectURL(file);
   };
   input.addEventListener("change", show);
+  input.addEventListener("chorus:taken", show);
   // Chosen before this script ran, or kept by the browser across a reload.
   show();
 });
