@@ -5,6 +5,7 @@ from synthesis.models.consents import VoiceConsent
 from synthesis.models.misuse import MisuseReport
 from synthesis.models.pools import Pool, TeamPool
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
+from synthesis.models.turns import QueueChange, Turn
 from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
 from synthesis.models.voices import Voice, VoiceVersion
 from synthesis.models.webhooks import Delivery, Webhook
@@ -22,11 +23,13 @@ __all__ = [
     "MisuseReport",
     "Output",
     "Pool",
+    "QueueChange",
     "RollupState",
     "Segment",
     "Status",
     "SynthesisRequest",
     "TeamPool",
+    "Turn",
     "UsageRollup",
     "Voice",
     "VoiceConsent",

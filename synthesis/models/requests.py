@@ -126,7 +126,14 @@ class SynthesisRequest(models.Model):
                 condition=Q(status="queued"),
                 name="request_queued",
             ),
-            models.Index("lease_until", condition=Q(status="running"), name="request_running"),
+            # Without the lease: renewing it then changes no index at all.
+            models.Index(fields=["team", "user"], condition=Q(status="running"), name="request_at_work"),
+            # What waits until a moment after its submission: retries.
+            models.Index(
+                fields=["team", "not_before"],
+                condition=Q(status="queued", not_before__gt=F("created_at")),
+                name="request_paused",
+            ),
             models.Index("team", F("id").desc(), name="request_history"),
             models.Index("team", "user", F("id").desc(), name="request_history_user"),
             models.Index(

@@ -12,7 +12,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_noop
@@ -20,7 +20,7 @@ from django.utils.translation import gettext_noop
 from accounts.services import ledger
 from synthesis import doorbell, events
 from synthesis.models import Attempt, Output, Segment, Status, SynthesisRequest
-from synthesis.services import deliveries, pools
+from synthesis.services import deliveries, pools, turns
 
 #: After so many attempts that ended in an error the request fails.
 MAX_FAILURES = 3
@@ -31,66 +31,6 @@ BACK_OFF = (1, 5, 15)
 #: A storage or database outage is waited for so many times, up to BACK_OFF_OUTAGE seconds each.
 MAX_OUTAGES = 20
 BACK_OFF_OUTAGE = 30
-#: `pg_advisory_xact_lock` of the claim.
-_CLAIM_LOCK = 0x43484F52
-
-# Fair share: the team with the least at work for its weight comes next, then its own priority and age. Limits of team
-# and person hold for what runs at once. It walks the teams that have something queued, not all teams.
-_CLAIM = """
-WITH RECURSIVE waiting AS (  -- a loose index scan: one step per team with queued rows
-    (SELECT team_id FROM synthesis_synthesisrequest WHERE status = 'queued' ORDER BY team_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT r.team_id FROM synthesis_synthesisrequest r
-            WHERE r.status = 'queued' AND r.team_id > w.team_id ORDER BY r.team_id LIMIT 1)
-    FROM waiting w WHERE w.team_id IS NOT NULL
-), team AS (
-    SELECT t.id, p.weight, coalesce(q.concurrent_requests, p.concurrent_requests) AS allowed
-    FROM waiting w
-    JOIN accounts_team t ON t.id = w.team_id
-    JOIN accounts_plan p ON p.id = t.plan_id
-    LEFT JOIN accounts_teamquota q ON q.team_id = t.id
-    LEFT JOIN synthesis_teampool tp ON tp.team_id = t.id
-    WHERE t.suspended_at IS NULL AND coalesce(tp.pool_id, '') = %(pool)s
-      -- A worker that is to pause, stop or start anew is given nothing, whether it has heard of it or not.
-      AND NOT EXISTS (SELECT 1 FROM synthesis_worker sw
-                      WHERE sw.name = %(worker)s AND sw."order" IN ('pause', 'stop', 'restart'))
-), busy AS (
-    SELECT team_id, user_id, count(*) AS n FROM synthesis_synthesisrequest
-    WHERE status = 'running' GROUP BY team_id, user_id
-), team_busy AS (
-    SELECT team_id, sum(n)::int AS n FROM busy GROUP BY team_id
-), member AS (  -- people with a limit of their own, and what it still allows
-    SELECT m.team_id, m.user_id, q.concurrent_requests - coalesce(b.n, 0) AS free
-    FROM accounts_memberquota q
-    JOIN accounts_membership m ON m.id = q.membership_id
-    LEFT JOIN busy b ON b.team_id = m.team_id AND b.user_id = m.user_id
-    WHERE q.concurrent_requests IS NOT NULL
-), candidate AS (
-    SELECT r.id, r.created_at, (coalesce(b.n, 0) + r.nth) / t.weight AS share
-    FROM team t
-    LEFT JOIN team_busy b ON b.team_id = t.id
-    CROSS JOIN LATERAL (
-        SELECT q.id, q.user_id, q.created_at,
-               row_number() OVER (ORDER BY q.priority DESC, q.created_at) AS nth,
-               row_number() OVER (PARTITION BY q.user_id ORDER BY q.priority DESC, q.created_at) AS nth_of_user
-        FROM (SELECT s.id, s.user_id, s.priority, s.created_at FROM synthesis_synthesisrequest s
-              WHERE s.team_id = t.id AND s.status = 'queued' AND s.engine = %(engine)s
-                AND s.not_before <= statement_timestamp()
-                AND NOT EXISTS (SELECT 1 FROM member m
-                                WHERE m.team_id = s.team_id AND m.user_id = s.user_id AND m.free <= 0)
-              ORDER BY s.priority DESC, s.created_at LIMIT %(n)s) q) r
-    WHERE coalesce(b.n, 0) + r.nth <= t.allowed
-      AND NOT EXISTS (SELECT 1 FROM member m
-                      WHERE m.team_id = t.id AND m.user_id = r.user_id AND r.nth_of_user > m.free)
-    ORDER BY share, r.created_at LIMIT %(n)s
-)
-UPDATE synthesis_synthesisrequest SET
-    status = 'running', attempt = attempt + 1, worker = %(worker)s,
-    lease_until = statement_timestamp() + make_interval(secs => %(lease)s),
-    started_at = coalesce(started_at, statement_timestamp())
-WHERE id IN (SELECT id FROM candidate) AND status = 'queued'
-RETURNING id
-"""
 
 
 def claim(*, worker: str, engine: str, limit: int = 1, pool: str = "") -> list[SynthesisRequest]:
@@ -98,20 +38,10 @@ def claim(*, worker: str, engine: str, limit: int = 1, pool: str = "") -> list[S
 
     Only of teams in `pool`; of those in none when it is empty.
     """
-    with transaction.atomic(), connection.cursor() as cursor:
-        # In a statement of its own: the claim's snapshot must not be older than the lock.
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CLAIM_LOCK])
-        cursor.execute(
-            _CLAIM,
-            {
-                "worker": worker,
-                "engine": engine,
-                "pool": pool,
-                "n": limit,
-                "lease": settings.CHORUS_LEASE_SECONDS,
-            },
-        )
-        ids = [row[0] for row in cursor.fetchall()]
+    with transaction.atomic():
+        ids = turns.take(worker=worker, engine=engine, pool=pool, limit=limit)
+        if not ids:
+            return []
         requests = list(
             SynthesisRequest.objects.select_related("voice", "voice_version")
             .filter(id__in=ids)

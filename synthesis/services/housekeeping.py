@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.services import alerts, grants, idempotency, quotas
 from synthesis import doorbell, storage, tally
 from synthesis.models import Output, Status, SynthesisRequest, Voice, VoiceConsent
-from synthesis.services import deliveries, dispatch, pools, rollup, verification, workers
+from synthesis.services import deliveries, dispatch, pools, rollup, turns, verification, workers
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +92,7 @@ def note_the_round() -> int:
 #: Each with the seconds between two runs.
 TASKS: tuple[tuple[Callable[[], int], int], ...] = (
     (return_expired_leases, settings.CHORUS_SWEEP_SECONDS),
+    (turns.tidy, settings.CHORUS_SWEEP_SECONDS),
     (ring_for_waiting, settings.CHORUS_SWEEP_SECONDS),
     (delete_expired_outputs, 60),
     (delete_orphans, 60),

@@ -22,7 +22,8 @@ def names():
     return sorted((app, name) for app, name in loader.disk_migrations if app in OURS and name > FIRST[app])
 
 
-@pytest.mark.django_db
+# Not in a transaction: indexes that are made concurrently cannot even be shown in one.
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("app", "name"), names(), ids=lambda value: value)
 def test_the_version_before_works_on(app, name):
     linter = MigrationLinter(

@@ -1,0 +1,51 @@
+"""Which team comes next, worked out beforehand, so that a claim looks at a few rows however many wait."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+
+class Turn(models.Model):
+    """A team's place among those that wait for an engine. Only `services.turns` writes it; anything else may be lost.
+
+    Ids are plain: a row of a team that is gone does no harm.
+    """
+
+    team_id = models.UUIDField()
+    engine = models.CharField(max_length=32)
+    pool = models.CharField(max_length=32)
+    #: (What the team has at work + 1) / weight: the lowest is next. Null while nothing of it may be taken.
+    share = models.FloatField(null=True)
+    #: When that request was submitted: among equal shares the oldest is next.
+    since = models.DateTimeField(null=True)
+    #: When a pause ends, and the row has to be worked out again though nothing has changed.
+    look_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team_id", "engine"], name="turn_once")]
+        indexes = [
+            models.Index(
+                fields=["engine", "pool", "share", "since"],
+                condition=Q(share__isnull=False),
+                name="turn_next",
+            ),
+            models.Index(fields=["look_at"], condition=Q(look_at__isnull=False), name="turn_look"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team_id} {self.engine}: {self.share}"
+
+
+class QueueChange(models.Model):
+    """A team whose turn has to be worked out again. Triggers write it, in the transaction that changes something.
+
+    Rows are only added and removed, never changed: nobody waits for anybody.
+    """
+
+    team_id = models.UUIDField()
+    #: Empty when it concerns whatever the team has queued.
+    engine = models.CharField(max_length=32)
+
+    def __str__(self) -> str:
+        return f"{self.team_id} {self.engine}"
