@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.actors import Actor
-from accounts.errors import ChorusError
+from accounts.errors import ChorusError, LimitReached
 from accounts.operators import Operator
 from accounts.services import grants, quotas
 from synthesis.models import Status, SynthesisRequest
@@ -48,10 +49,12 @@ def run(requests: int, *, submitters: int = 4, workers: int = 4, seed: int = 1) 
             actor: Actor = dice.choice([person.actor, person.by_key])
             text = "A sentence that is spoken. " * dice.randint(1, 4)
             planned = submission.plan(actor=actor, voice=voice, text=text)
-            try:
-                request = submission.submit(actor=actor, planned=planned, priority=dice.choice([0, 0, 5]))
-            except ChorusError:
-                continue
+            request = None
+            while request is None:
+                try:
+                    request = submission.submit(actor=actor, planned=planned, priority=dice.choice([0, 0, 5]))
+                except LimitReached:
+                    time.sleep(0.05)  # as a client does who is told to come back
             if dice.random() < 0.1:
                 dispatch.cancel(request.pk)
             if dice.random() < 0.02:

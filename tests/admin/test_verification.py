@@ -155,7 +155,7 @@ def test_the_panel_shows_the_result_and_checks_on_demand(alice):
 def test_a_wild_run_with_failures_cancels_and_killed_workers_adds_up():
     number = int(os.environ.get("CHORUS_TEST_LEDGER_RUN", "250"))
     ends = simulation.run(number)
-    assert sum(ends.values()) >= number * 0.9
+    assert sum(ends.values()) >= number  # and what was tried again
     assert set(ends) == {Status.SUCCEEDED, Status.FAILED, Status.CANCELED}
     result = verification.verify()
     print(f"\n{number:,} requests, {dict(ends)}: {result.as_json()}")
