@@ -42,6 +42,16 @@ class UnknownVoice(InvalidInput):
     message = _("There is no such voice. GET /v1/voices lists the voices that you can use.")
 
 
+class BlockedVoice(UnknownVoice):
+    """A submission names a voice that an operator has forbidden; its reason is in the message."""
+
+    code = "voice_blocked"
+    message = _("The operator has blocked this voice (%(reason)s). Choose another one.")
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(type(self).message % {"reason": reason}, param="voice")
+
+
 class RequestNotFound(NotFound):
     """No such request in this team."""
 

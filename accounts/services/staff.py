@@ -84,6 +84,8 @@ ROLES: dict[str, tuple[str | Promise, tuple[str, ...]]] = {
             "accounts.change_apikey",
             "accounts.view_auditentry",
             "synthesis.change_voice",
+            "synthesis.view_misusereport",
+            "synthesis.change_misusereport",
             "synthesis.change_synthesisrequest",
         ),
     ),

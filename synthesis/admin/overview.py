@@ -8,9 +8,10 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.panel.site import operator, panel, render_page
-from synthesis.models import LedgerCheck
+from synthesis.models import LedgerCheck, MisuseReport
 from synthesis.services import overview
 
 
@@ -21,6 +22,8 @@ def index(request: HttpRequest) -> HttpResponse:
     attention: list[tuple[str, str, str]] = []
     if who.can("synthesis.view_ledgercheck"):
         attention += _ledger()
+    if who.can("synthesis.view_misusereport"):
+        attention += _misuse()
     if who.can("synthesis.view_worker"):
         state = overview.now()
         attention += _attention(state)
@@ -36,6 +39,21 @@ def _ledger() -> Iterator[tuple[str, str, str]]:
             _("The ledger does not add up: %(n)d differences.") % {"n": latest.differences},
             reverse("admin:synthesis_ledgercheck_change", args=[latest.pk]),
             "bad",
+        )
+
+
+def _misuse() -> Iterator[tuple[str, str, str]]:
+    waiting = MisuseReport.objects.filter(decided_at=None).count()
+    if waiting:
+        yield (
+            ngettext(
+                "%(n)d report of misuse waits for a decision.",
+                "%(n)d reports of misuse wait for a decision.",
+                waiting,
+            )
+            % {"n": waiting},
+            reverse("admin:synthesis_misusereport_changelist") + "?decided_at=0",
+            "warn",
         )
 
 

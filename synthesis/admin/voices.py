@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.db.models import Count
+from django.db.models import Count, Sum
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
 
-from accounts.admin.cells import anchor, badge, moment, number
+from accounts.admin.cells import anchor, badge, link, moment, number
 from accounts.effects import Effect, Text
+from accounts.names import team_names
 from accounts.operators import Operator
-from accounts.panel.modeladmin import PanelAdmin, Table, is_set
+from accounts.panel.modeladmin import PanelAdmin, Table, is_set, short_time
 from accounts.panel.operations import Operation, OperationForm
-from accounts.panel.site import Entry, panel
-from synthesis.models import Status, SynthesisRequest, Voice
-from synthesis.services import takedown
+from accounts.panel.site import Entry, Page, operator, panel
+from synthesis import delivery
+from synthesis.errors import VoiceNotFound
+from synthesis.models import Dimension, Grain, MisuseReport, Status, SynthesisRequest, UsageRollup, Voice
+from synthesis.services import misuse, takedown
 
 
 class TakeDownForm(OperationForm):
@@ -34,15 +42,20 @@ class TakeDownForm(OperationForm):
         self.fields["reason"].help_text = _("The team sees it; the audit log keeps it.")
 
 
-def _take_down_preview(by: Operator, objects: Sequence[Voice], values: dict[str, Any]) -> list[Effect]:
+def take_down_effects(voices: Sequence[Voice]) -> list[Effect]:
+    """What blocking them would do."""
     effects = []
-    for voice in objects:
+    for voice in voices:
         waiting = SynthesisRequest.objects.filter(
             voice=voice, status__in=[Status.QUEUED, Status.RUNNING]
         ).count()
         effects.append(Effect(voice.name, _("use"), _("allowed"), _("blocked at once")))
         effects.append(Effect(voice.name, _("unfinished requests"), number(waiting), _("ended, not charged")))
     return effects
+
+
+def _take_down_preview(by: Operator, objects: Sequence[Voice], values: dict[str, Any]) -> list[Effect]:
+    return take_down_effects(objects)
 
 
 def _take_down(by: Operator, objects: Sequence[Voice], values: dict[str, Any]) -> Text:
@@ -54,6 +67,46 @@ def _restore(by: Operator, objects: Sequence[Voice], values: dict[str, Any]) -> 
     for voice in objects:
         takedown.restore(by=by, voice_id=voice.pk, reason=values["reason"])
     return _("The voice can be used again.")
+
+
+class ComplaintForm(OperationForm):
+    """What somebody without an account said."""
+
+    kind = forms.ChoiceField(
+        label=gettext_lazy("What is wrong?"), choices=MisuseReport.Kind.choices, widget=forms.Select
+    )
+    details = forms.CharField(
+        label=gettext_lazy("What happened?"),
+        max_length=misuse.DETAILS_CHARACTERS,
+        widget=forms.Textarea(attrs={"rows": 5}),
+    )
+    email = forms.EmailField(
+        label=gettext_lazy("E-mail address of who told you"),
+        required=False,
+        help_text=gettext_lazy("They are told what was decided."),
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+
+
+def _complain(by: Operator, objects: Sequence[Voice], values: dict[str, Any]) -> Text:
+    misuse.note_complaint(by=by, voice_id=objects[0].pk, **values)
+    return _("Noted among the reports of misuse.")
+
+
+def sample(request: HttpRequest, voice_id: UUID) -> HttpResponseBase:
+    """How a voice sounds, for whoever decides about it; also of one that is blocked. Kept in the audit log."""
+    voice = Voice.objects.select_related("current_version").filter(pk=voice_id).first()
+    if voice is None:
+        raise VoiceNotFound
+    # A player asks for many ranges: the first byte is what counts as listening.
+    if request.headers.get("Range", "bytes=0-").startswith("bytes=0-"):
+        operator(request).record("voice.heard", target=voice, team_id=voice.team_id, name=voice.name)
+    return delivery.serve_sample(request, voice)
+
+
+panel().add_page(
+    Page("voices/<uuid:voice_id>/sample/", "voice_sample", require_safe(sample), takedown.PERMISSION)
+)
 
 
 @admin.register(Voice)
@@ -119,7 +172,26 @@ class VoiceAdmin(PanelAdmin):
             bulk=True,
             icon="play",
         ),
+        Operation(
+            "complaint",
+            gettext_lazy("Note a complaint"),
+            misuse.PERMISSION,
+            _complain,
+            form=ComplaintForm,
+            explain=gettext_lazy(
+                "For what you were told outside of Chorus; members of teams report it themselves."
+            ),
+            icon="flag",
+        ),
     ]
+    extra_template = "admin/parts/voice.html"
+
+    def context(self, request: HttpRequest, obj: Voice) -> dict[str, Any]:
+        """Whether it may be heard here."""
+        return {
+            "may_hear": operator(request).can(takedown.PERMISSION) and not obj.objects_deleted,
+            "voice": obj,
+        }
 
     def badges(self, obj: Voice) -> list[tuple[Text, str]]:
         """Whether it can be used."""
@@ -155,15 +227,40 @@ class VoiceAdmin(PanelAdmin):
         columns = [_("Version"), _("Consent by"), _("When"), _("Statement"), _("Length"), _("File")]
         tables = [Table(_("Recordings and consent"), columns, consents, _("None: it comes with the engine."))]
         if request.user.has_perm("synthesis.view_synthesisrequest"):
-            used = (
-                SynthesisRequest.objects.filter(voice=obj)
-                .values("team", "team__name")
-                .annotate(requests=Count("id"))
-                .order_by("-requests")[:20]
-            )
-            rows = [[one["team__name"], number(one["requests"])] for one in used]
-            tables.append(Table(_("Used by"), [_("Team"), _("Requests")], rows, _("Nobody so far.")))
+            rows = [
+                [one["team"], number(one["requests"]), number(one["characters"]), one["months"]]
+                for one in usage_by_team(obj)
+            ]
+            columns = [_("Team"), _("Requests"), _("Characters"), _("Months")]
+            tables.append(Table(_("Used by"), columns, rows, _("Nobody so far.")))
+        if request.user.has_perm("synthesis.view_misusereport"):
+            reports = MisuseReport.objects.filter(voice=obj).order_by("-created_at")[:20]
+            rows = [
+                [
+                    link(one, short_time(one.created_at)),
+                    one.get_kind_display(),
+                    one.get_decision_display() or _("open"),
+                ]
+                for one in reports
+            ]
+            columns = [_("When"), _("What is wrong"), _("State")]
+            tables.append(Table(_("Reports of misuse"), columns, rows, _("None.")))
         return tables
+
+
+def usage_by_team(voice: Voice) -> list[dict[str, Any]]:
+    """Who spoke with it in the last twelve months, the most characters first; from the rollup, not from requests."""
+    since = (timezone.now().date() - timedelta(days=365)).replace(day=1)
+    found = list(
+        UsageRollup.objects.filter(
+            grain=Grain.MONTH, dimension=Dimension.VOICE, start__gte=since, subject_id=voice.pk
+        )
+        .values("team_id")
+        .annotate(requests=Sum("requests"), characters=Sum("characters"), months=Count("start"))
+        .order_by("-characters")[:20]
+    )
+    names = team_names(one["team_id"] for one in found)
+    return [one | {"team": names.get(one["team_id"], str(one["team_id"]))} for one in found]
 
 
 panel().add_entry(

@@ -14,7 +14,15 @@ from django.utils.translation import gettext as _
 from accounts.errors import NotFound
 from accounts.models import User
 from synthesis import storage
-from synthesis.models import Output, Segment, SynthesisRequest, Voice, VoiceConsent, VoiceVersion
+from synthesis.models import (
+    MisuseReport,
+    Output,
+    Segment,
+    SynthesisRequest,
+    Voice,
+    VoiceConsent,
+    VoiceVersion,
+)
 from synthesis.services import dispatch
 
 logger = logging.getLogger(__name__)
@@ -31,6 +39,16 @@ def export(user: User) -> Iterator[tuple[str, bytes | Iterator[bytes]]]:
                 if (content := _stored(key)) is not None:
                     yield f"{folder}/{version.number}-{kind}", content
     yield "requests.jsonl", _requests(user)
+    yield (
+        "misuse-reports.json",
+        _json(
+            list(
+                MisuseReport.objects.filter(reporter=user)
+                .order_by("created_at")
+                .values("id", "voice_id", "kind", "details", "created_at", "decision", "decided_at", "note")
+            )
+        ),
+    )
     made = Output.objects.filter(request__user=user).select_related("request").order_by("request")
     for output in made.iterator(chunk_size=200):
         if (content := _stored(output.key)) is not None:
@@ -111,6 +129,10 @@ def erase(user: User) -> dict[str, int]:
         "voices": len(voices),
         "voice_recordings": VoiceVersion.objects.filter(voice__in=voices).count(),
         "consent_recordings": consents.filter(deleted_at=None).update(deleted_at=now),
+        # That a voice was reported stays, for whoever decides about it; who said what does not.
+        "misuse_reports": MisuseReport.objects.filter(reporter=user).update(
+            reporter=None, email="", details=""
+        ),
     }
     Segment.objects.filter(request__user=user).delete()
     requests.update(text="", title="", instruction="", deleted_at=now, objects_deleted=False)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import InvalidInput, LimitReached, NotAllowed
+from accounts.ids import new_id
 from accounts.services import audit, ledger, limits, operator_settings
 from synthesis import doorbell, events, instructions, traces
 from synthesis.engines import Capabilities, capabilities
-from synthesis.errors import UnknownVoice
+from synthesis.errors import BlockedVoice, UnknownVoice
 from synthesis.models import Format, Segment, Status, SynthesisRequest, Voice
 from synthesis.services import pools
 from synthesis.text import clean, language, segmenting
@@ -29,7 +32,7 @@ SEED_MAX = 2**31 - 1
 QUEUE_FULL_RETRY = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """A submission that passed every check, and what it will do."""
 
@@ -43,7 +46,16 @@ class Plan:
     seed: int
     title: str
     cloning: str
-    segments: list[segmenting.Segment]
+
+    @cached_property
+    def segments(self) -> list[segmenting.Segment]:
+        """What is spoken in one go; the engine hears each alone, so what a tag begins is ended and begun again."""
+        engine = capabilities(settings.CHORUS_ENGINE)
+        split = segmenting.split(self.text, language=self.language, limit=engine.segment_characters)
+        if not engine.inline_tags:
+            return split
+        whole = instructions.balanced([segment.text for segment in split])
+        return [replace(segment, text=text) for segment, text in zip(split, whole, strict=True)]
 
 
 def plan(
@@ -58,11 +70,12 @@ def plan(
     seed: int | None = None,
     title: str = "",
     param: str = "text",
+    find: Callable[[Actor, str], Voice] | None = None,
 ) -> Plan:
     """Check a submission without writing anything.
 
-    `voice` is an id or a name; `param` is what the caller's API calls the text. Raises InvalidInput (UnknownVoice
-    among them) or NotAllowed.
+    `voice` is an id or a name; `param` is what the caller's API calls the text; `find` is `find_voice`, or one that
+    remembers. Raises InvalidInput (UnknownVoice among them) or NotAllowed.
     """
     actor.require(permissions.SYNTHESES_WRITE)
     if actor.team.suspended_at is not None:
@@ -74,7 +87,7 @@ def plan(
     limits.check_length(actor, characters, param=param)
     cleaned = clean.clean(text, param=param)
     instructions.check_tags(cleaned, supported=engine.inline_tags, param=param)
-    chosen = find_voice(actor, voice)
+    chosen = (find or find_voice)(actor, voice)
     spoken = choose_language(cleaned, language, chosen, engine)
     if format not in Format.values:
         raise InvalidInput(
@@ -124,17 +137,7 @@ def plan(
         seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
         title=title,
         cloning=engine.cloning if chosen.kind == Voice.Kind.CLONED else "",
-        segments=_segments(cleaned, spoken, engine),
     )
-
-
-def _segments(text: str, language: str, engine: Capabilities) -> list[segmenting.Segment]:
-    """What is spoken in one go; the engine hears each alone, so what a tag begins is ended and begun again."""
-    split = segmenting.split(text, language=language, limit=engine.segment_characters)
-    if not engine.inline_tags:
-        return split
-    whole = instructions.balanced([segment.text for segment in split])
-    return [replace(segment, text=text) for segment, text in zip(split, whole, strict=True)]
 
 
 def submit(*, actor: Actor, planned: Plan, priority: int = 0, streamed: bool = False) -> SynthesisRequest:
@@ -144,35 +147,13 @@ def submit(*, actor: Actor, planned: Plan, priority: int = 0, streamed: bool = F
     `quota_exceeded`, or `concurrent_limit_exceeded` when the team's queue is full.
     """
     with transaction.atomic():
-        request = SynthesisRequest(
-            team=actor.team,
-            user=actor.user,
-            api_key=actor.api_key,
-            source=actor.source,
-            voice=planned.voice,
-            voice_version=planned.voice.current_version,
-            engine=settings.CHORUS_ENGINE,
-            cloning=planned.cloning,
-            title=planned.title,
-            text=planned.text,
-            characters=planned.characters,
-            language=planned.language,
-            instruction=planned.instruction,
-            format=planned.format,
-            speed=planned.speed,
-            seed=planned.seed,
-            streamed=streamed,
-            priority=priority,
-            segments_total=len(planned.segments),
-        )
+        request_id = new_id()
         # First, since it locks the team's counter: from here on this team's submissions come one after the other,
         # and the count below is exact.
-        ledger.reserve(actor=actor, request_id=request.id, characters=planned.characters)
+        ledger.reserve(actor=actor, request_id=request_id, characters=planned.characters)
         check_queue(actor)
-        request.save(force_insert=True)
-        Segment.objects.bulk_create(
-            Segment(request=request, index=index, text=segment.text, pause=segment.pause_after)
-            for index, segment in enumerate(planned.segments)
+        request = enqueue(
+            actor=actor, planned=planned, request_id=request_id, priority=priority, streamed=streamed
         )
         audit.record(
             "synthesis.submitted",
@@ -181,9 +162,51 @@ def submit(*, actor: Actor, planned: Plan, priority: int = 0, streamed: bool = F
             characters=planned.characters,
             source=actor.source,
         )
-        traces.carry(request)
-        doorbell.ring(pools.of_team(actor.team.id))
-        events.announce(request)
+    return request
+
+
+def enqueue(
+    *,
+    actor: Actor,
+    planned: Plan,
+    request_id: UUID,
+    priority: int,
+    streamed: bool = False,
+    source: str = "",
+    retry_of_id: UUID | None = None,
+) -> SynthesisRequest:
+    """Queue a request whose characters are reserved under `request_id`, in the caller's transaction."""
+    request = SynthesisRequest(
+        id=request_id,
+        team=actor.team,
+        user=actor.user,
+        api_key=actor.api_key,
+        source=source or actor.source,
+        voice=planned.voice,
+        voice_version=planned.voice.current_version,
+        engine=settings.CHORUS_ENGINE,
+        cloning=planned.cloning,
+        title=planned.title,
+        text=planned.text,
+        characters=planned.characters,
+        language=planned.language,
+        instruction=planned.instruction,
+        format=planned.format,
+        speed=planned.speed,
+        seed=planned.seed,
+        streamed=streamed,
+        priority=priority,
+        segments_total=len(planned.segments),
+        retry_of_id=retry_of_id,
+    )
+    request.save(force_insert=True)
+    Segment.objects.bulk_create(
+        Segment(request=request, index=index, text=segment.text, pause=segment.pause_after)
+        for index, segment in enumerate(planned.segments)
+    )
+    traces.carry(request)
+    doorbell.ring(pools.of_team(actor.team.id))
+    events.announce(request)
     return request
 
 
@@ -207,20 +230,26 @@ def check_queue(actor: Actor) -> None:
 
 
 def find_voice(actor: Actor, voice: str) -> Voice:
-    """The voice with this id or name (any case; a team's own before a preset); UnknownVoice otherwise."""
+    """The voice with this id or name (any case; a team's own before a preset).
+
+    Raises UnknownVoice, BlockedVoice for one that an operator has forbidden.
+    """
     if not voice.isprintable():  # among others NUL, which the database refuses to look for
         raise UnknownVoice(param="voice")
-    usable = Voice.objects.usable(actor).select_related("current_version")
-    try:
-        found = usable.filter(id=UUID(voice)).first()
-    except ValueError:
-        found = None
-        named = usable.filter(Q(name__iexact=voice) | Q(preset=voice, team=None))
-        matches = sorted(named, key=lambda match: match.team_id is None)
-        found = matches[0] if matches else None
+    found = _named(Voice.objects.usable(actor).select_related("current_version"), voice)
     if found is None:
+        if blocked := _named(Voice.objects.blocked(actor), voice):
+            raise BlockedVoice(blocked.taken_down_reason)
         raise UnknownVoice(param="voice")
     return found
+
+
+def _named(voices: QuerySet[Voice], given: str) -> Voice | None:
+    try:
+        return voices.filter(id=UUID(given)).first()
+    except ValueError:
+        named = voices.filter(Q(name__iexact=given) | Q(preset=given, team=None))
+        return min(named, key=lambda match: match.team_id is None, default=None)
 
 
 def choose_language(text: str, wanted: str, voice: Voice, engine: Capabilities) -> str:

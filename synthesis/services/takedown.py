@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.conf import settings
+from django.core.mail import send_mail
 from django.db import transaction
-from django.utils import timezone
+from django.urls import reverse
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from accounts.errors import Conflict, InvalidInput, NotFound
+from accounts.models import Membership, Role, User
 from accounts.operators import Operator
 from accounts.services import ledger
 from synthesis import events
@@ -22,7 +26,8 @@ MESSAGE = gettext_noop("The operator of this service has blocked this voice.")
 def take_down(*, by: Operator, voice_id: UUID, reason: str) -> int:
     """Block a voice; how many unfinished requests it ended, none of them charged.
 
-    Its files stay, so that the case can be looked into and the voice restored. InvalidInput without a reason.
+    Its files stay, so that the case can be looked into and the voice restored. The owners of its team and who made it
+    are told the reason. InvalidInput without one.
     """
     by.require(PERMISSION)
     reason = " ".join(reason.split())[:200]
@@ -49,6 +54,7 @@ def take_down(*, by: Operator, voice_id: UUID, reason: str) -> int:
             reason=reason,
             ended=ended,
         )
+        transaction.on_commit(lambda: _tell_team(voice), robust=True)
     return ended
 
 
@@ -70,6 +76,35 @@ def _locked(voice_id: UUID) -> Voice:
     if voice is None:
         raise NotFound
     return voice
+
+
+def _tell_team(voice: Voice) -> None:
+    """By e-mail; the page of the voice says the same."""
+    if voice.team_id is None:
+        return
+    owners = Membership.objects.filter(team=voice.team_id, role=Role.OWNER).select_related("user")
+    people: set[User] = {one.user for one in owners}
+    if voice.created_by is not None:
+        people.add(voice.created_by)
+    for person in people:
+        if not person.is_active:
+            continue
+        with translation.override(person.language or settings.LANGUAGE_CODE):
+            send_mail(
+                _("Your voice “%(voice)s” was blocked") % {"voice": voice.name},
+                _(
+                    "The operator of this service has blocked the voice “%(voice)s”. Nobody can speak with it now; "
+                    "what waited for it was ended without charge.\n\nThe reason: %(reason)s\n\nIf you think that this "
+                    "is a mistake, show the operator the consent of the person whose voice it is.\n\n%(url)s\n"
+                )
+                % {
+                    "voice": voice.name,
+                    "reason": voice.taken_down_reason,
+                    "url": settings.CHORUS_BASE_URL + reverse("voice", args=[voice.pk]),
+                },
+                None,
+                [person.email],
+            )
 
 
 def _end(request: SynthesisRequest) -> None:

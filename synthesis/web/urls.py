@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from synthesis.web import audio, live, requests, studio, voices
+from synthesis.web import audio, live, misuse, requests, studio, voices
 
 urlpatterns = [
     path("", studio.studio, name="studio"),
@@ -19,6 +19,7 @@ urlpatterns = [
     path("voices/check/", voices.check, name="voice_check"),
     path("voices/<uuid:voice_id>/", voices.detail, name="voice"),
     path("voices/<uuid:voice_id>/delete/", voices.delete, name="voice_delete"),
+    path("voices/<uuid:voice_id>/report/", misuse.report, name="voice_report"),
     path("voices/<uuid:voice_id>/sample/", audio.voice_sample, name="voice_sample"),
     path("voices/<uuid:voice_id>/original/", audio.voice_original, name="voice_original"),
 ]

@@ -42,6 +42,7 @@ def voices(request: PageRequest) -> HttpResponse:
     found = [voice for voice in everything if _matches(voice, q, language, gender)]
     context = {
         "own_voices": [voice for voice in found if voice.kind == Voice.Kind.CLONED],
+        "blocked": Voice.objects.blocked(request.actor).filter(kind=Voice.Kind.CLONED).order_by("name"),
         "presets": [voice for voice in found if voice.kind == Voice.Kind.PRESET],
         "voice_languages": [
             (tag, language_name(tag)) for tag in sorted({voice.language for voice in everything})
