@@ -26,9 +26,7 @@ class ApiKey(models.Model):
     digest = models.BinaryField(editable=False)
     pepper_id = models.CharField(max_length=16, editable=False)
     scopes = ArrayField(models.CharField(max_length=32), verbose_name=_("scopes"))
-    allowed_ips = ArrayField(
-        NetworkField(), verbose_name=_("allowed addresses"), default=list, blank=True
-    )
+    allowed_ips = ArrayField(NetworkField(), verbose_name=_("allowed addresses"), default=list, blank=True)
     characters_per_month = models.PositiveBigIntegerField(_("characters per month"), null=True, blank=True)
     requests_per_minute = models.PositiveIntegerField(_("requests per minute"), null=True, blank=True)
     concurrent_requests = models.PositiveIntegerField(_("requests spoken at once"), null=True, blank=True)

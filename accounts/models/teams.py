@@ -38,6 +38,10 @@ class Team(models.Model):
     time_zone = models.CharField(
         _("time zone"), max_length=64, default="UTC", validators=[validate_time_zone]
     )
+    #: Days that outputs are kept, where the team wants less than its plan allows.
+    retention_days = models.PositiveIntegerField(_("days that outputs are kept"), null=True, blank=True)
+    #: The voice that the studio begins with, for who has not chosen one yet.
+    default_voice = models.UUIDField(_("default voice"), null=True, blank=True)
     suspended_at = models.DateTimeField(_("suspended"), null=True, blank=True)
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     members = models.ManyToManyField(

@@ -39,6 +39,12 @@ class User(AbstractBaseUser, PermissionsMixin):
     email = models.EmailField(_("e-mail address"), unique=True)
     name = models.CharField(_("name"), max_length=150, blank=True)
     language = models.CharField(_("language"), max_length=16, blank=True)
+    #: light or dark; empty: as the system has it.
+    theme = models.CharField(_("theme"), max_length=8, blank=True, db_default="", default="")
+    #: Tell the browser when a request is done.
+    notify_done = models.BooleanField(_("notify when done"), db_default=False, default=False)
+    #: The first steps were taken or put away.
+    guided_at = models.DateTimeField(null=True, blank=True)
     is_staff = models.BooleanField(_("may enter the admin panel"), default=False)
     is_active = models.BooleanField(_("active"), default=True)
     date_joined = models.DateTimeField(_("joined"), default=timezone.now)

@@ -5,6 +5,8 @@ from synthesis.models.consents import VoiceConsent
 from synthesis.models.misuse import MisuseReport
 from synthesis.models.pools import Pool, TeamPool
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
+from synthesis.models.scripts import Script, ScriptLine
+from synthesis.models.studio import Favourite, SettingsPreset
 from synthesis.models.turns import QueueChange, Turn
 from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
 from synthesis.models.voices import Voice, VoiceVersion
@@ -17,6 +19,7 @@ __all__ = [
     "BatchRow",
     "Delivery",
     "Dimension",
+    "Favourite",
     "Format",
     "Grain",
     "LedgerCheck",
@@ -25,7 +28,10 @@ __all__ = [
     "Pool",
     "QueueChange",
     "RollupState",
+    "Script",
+    "ScriptLine",
     "Segment",
+    "SettingsPreset",
     "Status",
     "SynthesisRequest",
     "TeamPool",

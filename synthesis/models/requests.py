@@ -95,6 +95,15 @@ class SynthesisRequest(models.Model):
         db_index=False,
         verbose_name=_("tries again"),
     )
+    #: The segment of another request that this one says once more, for comparison; not shown as a request of its own.
+    take_of = models.ForeignKey(
+        "synthesis.Segment",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="takes",
+        db_index=False,
+        verbose_name=_("take of"),
+    )
     #: The words and the sound are gone; the row accounts for the characters.
     deleted_at = models.DateTimeField(_("deleted"), null=True)
 
@@ -116,6 +125,7 @@ class SynthesisRequest(models.Model):
             ),
         ]
         indexes = [
+            models.Index(fields=["take_of"], condition=Q(take_of__isnull=False), name="request_take"),
             models.Index(fields=["retry_of"], condition=Q(retry_of__isnull=False), name="request_retry"),
             # What ended lately: the reports look at it every few seconds.
             models.Index("completed_at", condition=Q(completed_at__isnull=False), name="request_ended"),
@@ -168,6 +178,10 @@ class Segment(models.Model):
     seconds = models.FloatField(null=True)
     #: Attempt that made the sound.
     attempt = models.PositiveIntegerField(null=True)
+    #: The take that is heard instead of the first sound; none for the first.
+    take = models.ForeignKey(
+        SynthesisRequest, null=True, on_delete=models.SET_NULL, related_name="+", db_index=False
+    )
 
     class Meta:
         ordering = ["index"]

@@ -38,7 +38,9 @@ class VoiceQuerySet(models.QuerySet["Voice"]):
 def _own(actor: Actor) -> Q:
     """Voices that are shared within the team or the actor's; who manages the team answers for all of them."""
     team = Q(team=actor.team)
-    return team if actor.can(permissions.MEMBERS_WRITE) else team & (Q(shared=True) | Q(created_by=actor.user))
+    return (
+        team if actor.can(permissions.MEMBERS_WRITE) else team & (Q(shared=True) | Q(created_by=actor.user))
+    )
 
 
 class Voice(models.Model):
