@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from synthesis.audio.decode import Clip, Samples
 from synthesis.audio.loudness import measure_loudness
+from synthesis.audio.music import steadiness
 from synthesis.audio.speech import FRAME_SECONDS, Activity, find_speech
 
 Severity = Literal["error", "warning"]
@@ -26,6 +27,8 @@ _ANY_SPEECH_SECONDS = 0.15
 _CLIPPED_SHARE = 0.005
 #: Noise is plainly heard below this, and cloned with the voice. Clean readings measure 20 dB and more.
 _NOISY_DB = 15.0
+#: `music.steadiness` of clean readings ends at 1.8; with music 10 dB below the voice it begins at 2.4.
+_MUSICAL = 2.1
 _QUIET_LUFS = -40.0
 #: A telephone carries up to 3.4 kHz, an 8 kHz recording up to 4; CosyVoice3 wants 16 kHz, which carries 8.
 _NARROW_HZ = 4_500.0
@@ -62,6 +65,14 @@ _NOISY = Flaw(
     "warning",
     _("There is noise behind the voice, and it will be heard later. Find a quieter place."),
 )
+_MUSIC = Flaw(
+    "music",
+    "warning",
+    _(
+        "There is music in the background, or something that hums, and it will be heard later. "
+        "Turn it off and record again."
+    ),
+)
 _QUIET = Flaw(
     "quiet", "warning", _("The recording is very quiet. Move closer to the microphone or turn it up.")
 )
@@ -74,7 +85,8 @@ _NARROW = Flaw(
 
 #: What to say about each code, where only codes were kept.
 MESSAGES: dict[str, str | Promise] = {
-    flaw.code: flaw.sentence for flaw in (_NO_SPEECH, _TOO_SHORT, _SHORT, _CLIPPED, _NOISY, _QUIET, _NARROW)
+    flaw.code: flaw.sentence
+    for flaw in (_NO_SPEECH, _TOO_SHORT, _SHORT, _CLIPPED, _MUSIC, _NOISY, _QUIET, _NARROW)
 }
 
 
@@ -83,14 +95,16 @@ class Quality:
     """What was measured in a clip.
 
     `seconds` whole and `speech_seconds` without pauses; `clipping`, the share of samples at the ceiling
-    (0.002 is normal); `signal_to_noise_db`, an estimate; `loudness_lufs`, -70 for silence; `rate` of the
-    file and `bandwidth_hz` that its speech reaches; `flaws`, errors first.
+    (0.002 is normal); `signal_to_noise_db`, an estimate; `steadiness` of tones, above 2.1 for music;
+    `loudness_lufs`, -70 for silence; `rate` of the file and `bandwidth_hz` that its speech reaches; `flaws`,
+    errors first.
     """
 
     seconds: float
     speech_seconds: float
     clipping: float
     signal_to_noise_db: float
+    steadiness: float
     loudness_lufs: float
     rate: int
     bandwidth_hz: float
@@ -112,6 +126,7 @@ def measure(clip: Clip) -> Quality:
         speech_seconds=activity.seconds,
         clipping=_clipping(clip.samples),
         signal_to_noise_db=activity.signal_to_noise_db,
+        steadiness=steadiness(clip.samples, clip.rate),
         loudness_lufs=measure_loudness(clip.samples, clip.rate).lufs,
         rate=clip.rate,
         bandwidth_hz=_bandwidth(clip, activity),
@@ -130,8 +145,10 @@ def _flaws(quality: Quality) -> Iterator[Flaw]:
         yield _SHORT
     if quality.clipping >= _CLIPPED_SHARE:
         yield _CLIPPED
-    elif quality.signal_to_noise_db < _NOISY_DB:
-        # Distortion fills the pauses, so that a clipped recording seems noisy as well; one advice is enough.
+    if quality.steadiness > _MUSICAL:
+        yield _MUSIC
+    elif quality.signal_to_noise_db < _NOISY_DB and quality.clipping < _CLIPPED_SHARE:
+        # Distortion and music fill the pauses, so that they seem noisy as well; one advice is enough.
         yield _NOISY
     if quality.loudness_lufs < _QUIET_LUFS:
         yield _QUIET

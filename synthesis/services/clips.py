@@ -21,7 +21,7 @@ MOST = 5
 TRANSCRIPT_CHARACTERS = 2_000
 #: What each flaw takes from the score of `prepare`, which knows of noise, clipping and length itself. As much as 15 dB
 #: of noise do there, for what is cloned with the voice and cannot be taken away; less for what preparing mends.
-_PENALTIES = {"music": 0.5, "narrow_band": 0.5, "hum": 0.25, "clipped": 0.25, "short": 0.25, "quiet": 0.1}
+_PENALTIES = {"music": 0.5, "narrow_band": 0.5, "clipped": 0.25, "short": 0.25, "quiet": 0.1}
 
 
 @dataclass(frozen=True, slots=True)

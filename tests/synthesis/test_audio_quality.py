@@ -135,7 +135,16 @@ def test_telephone_sound_also_when_a_higher_rate_hides_it() -> None:
 
 
 def test_every_flaw_has_a_sentence_that_says_what_to_do() -> None:
-    assert set(MESSAGES) == {"no_speech", "too_short", "short", "clipped", "noisy", "quiet", "narrow_band"}
+    assert set(MESSAGES) == {
+        "no_speech",
+        "too_short",
+        "short",
+        "clipped",
+        "music",
+        "noisy",
+        "quiet",
+        "narrow_band",
+    }
     assert all(str(sentence).count(".") >= 2 for sentence in MESSAGES.values())
 
 
@@ -146,6 +155,7 @@ def test_numbers_are_plain_so_that_they_can_be_stored() -> None:
         "speech_seconds",
         "clipping",
         "signal_to_noise_db",
+        "steadiness",
         "loudness_lufs",
         "bandwidth_hz",
     ):
