@@ -132,10 +132,7 @@ class Processes:
             "workers",
             [
                 worker_python or venv / "bin" / "python",
-                root / "manage.py",
-                "workers",
-                "--count",
-                str(workers),
+                *("-m", "gpu_worker", "--count", str(workers)),
             ],
             cwd=root,
             stop_timeout=FINISH_SECONDS,

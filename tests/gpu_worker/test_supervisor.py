@@ -145,9 +145,9 @@ def test_names_tell_installations_apart(settings: Any) -> None:
 
 
 def test_a_second_worker_of_the_same_name_is_refused() -> None:
-    holder = processes.hold_name("host:test:0")
+    holder = processes.hold_name(naming.worker_name(0, "test"))
     with pytest.raises(CommandError, match="already runs on this machine"):
-        call_command("worker", name="host:test:0")
+        call_command("worker", name_prefix="test")
     holder.close()
 
 
@@ -156,7 +156,7 @@ def test_the_real_workers_speak_survive_a_kill_and_finish(start: Start, tmp_path
     """The commands with the real services and a real engine: what the stubs cannot show."""
     alice = factories.owner("Alice")
     url = urlsplit(os.environ["DATABASE_URL"])._replace(path=f"/{connection.settings_dict['NAME']}").geturl()
-    supervisor = start("manage.py", "workers", "--count", "2", "--name-prefix", "test", DATABASE_URL=url)
+    supervisor = start("-m", "gpu_worker", "--count", "2", "--name-prefix", "test", DATABASE_URL=url)
     names = [naming.worker_name(0, "test"), naming.worker_name(1, "test")]
     until(lambda: list(Worker.objects.alive().order_by("name").values_list("name", flat=True)) == names, 120)
 

@@ -184,7 +184,7 @@ def test_a_fresh_folder_speaks_survives_and_stops(run, tmp_path):
     assert "[ ]" not in manage.stdout
 
     # Each process comes back by itself.
-    for words in (("gunicorn",), ("uvicorn",), ("caddy",), ("manage.py workers",), ("valkey-server",)):
+    for words in (("gunicorn",), ("uvicorn",), ("caddy",), ("-m gpu_worker --",), ("valkey-server",)):
         victims = run.find(*words)
         assert victims, words
         os.kill(victims[0].pid, signal.SIGKILL)

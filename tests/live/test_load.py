@@ -92,7 +92,7 @@ def test_sixteen_clients_while_everything_is_killed(hibari):
         while not stop.wait(generator.uniform(2, 5)):
             # Children and parents of the workers, whichever it hits; a bounded number, since each has to load its
             # engine again before it speaks, for which a busy machine may need longer than the pause between two blows.
-            victims = hibari.find("gpu_worker.child") + hibari.find("manage.py worker")
+            victims = hibari.find("-m gpu_worker") + hibari.find("django worker")
             if victims and done.count("worker") < WORKER_KILLS:
                 kill(generator.choice(victims), signal.SIGKILL)
                 done.append("worker")

@@ -166,7 +166,7 @@ def test_workers_finish_what_they_have_in_hand(everything):
     for name, pod in pods(everything):
         if "worker" in name:
             assert pod["terminationGracePeriodSeconds"] >= 120, name
-            assert pod["containers"][0]["command"][2] == "workers"
+            assert pod["containers"][0]["command"][:3] == ["python", "-m", "gpu_worker"]
 
 
 def test_the_autoscaler_owns_the_number_of_its_pods(everything):

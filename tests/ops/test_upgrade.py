@@ -22,7 +22,7 @@ NEWER = (
     "ALTER TABLE synthesis_worker ADD COLUMN of_the_next_version text",
 )
 #: Each process, in the order of a rolling deployment.
-PARTS = (("gunicorn",), ("uvicorn",), ("manage.py", "sweep"), ("manage.py", "workers"))
+PARTS = (("gunicorn",), ("uvicorn",), ("manage.py", "sweep"), ("-m gpu_worker --",))
 REPLACED_SECONDS = 90
 
 

@@ -1,8 +1,9 @@
-"""`manage.py worker`: one resident worker. `manage.py workers` starts and restarts it."""
+"""`manage.py worker`: one resident worker. `python -m gpu_worker` starts and restarts it."""
 
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 import time
 from typing import Any
@@ -30,18 +31,23 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The command line."""
-        parser.add_argument("--name", help="a name that no other worker has (default: host:installation:0)")
+        parser.add_argument("--slot", type=int, default=0, help="its number on this machine (default: 0)")
+        parser.add_argument(
+            "--name-prefix", default="", help="stands for the host's name in the worker's name"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until told to stop; status 1 when the engine cannot be loaded."""
-        name = options["name"] or naming.worker_name(0)
+        pool = settings.CHORUS_POOL
+        # Two pools may have workers on the same machine.
+        prefix = options["name_prefix"] or (f"{socket.gethostname()}-{pool}" if pool else "")
+        name = naming.worker_name(options["slot"], prefix)
         try:
             holder = processes.hold_name(name)
         except processes.NameTaken as error:
             raise CommandError(str(error)) from None
         connection = django_rq.get_connection("gpu")
         _wait_for(connection)
-        pool = settings.CHORUS_POOL
         queue = Queue(doorbell.name_of(pool), connection=connection, serializer=doorbell.queue().serializer)
         worker = ResidentWorker(
             [queue],
