@@ -25,6 +25,22 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                (
+                    "request",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="favourites",
+                        to="synthesis.synthesisrequest",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
@@ -61,6 +77,22 @@ class Migration(migrations.Migration):
                         default=django.utils.timezone.now, editable=False, verbose_name="created"
                     ),
                 ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.team",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "script",
@@ -80,6 +112,23 @@ class Migration(migrations.Migration):
                 ("speaker", models.CharField(blank=True, max_length=100)),
                 ("text", models.TextField()),
                 ("pause", models.FloatField(null=True)),
+                (
+                    "request",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="script_lines",
+                        to="synthesis.synthesisrequest",
+                    ),
+                ),
+                (
+                    "script",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="lines",
+                        to="synthesis.script",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "line of a script",
@@ -99,6 +148,20 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=60)),
                 ("values", models.JSONField(default=dict)),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="accounts.team"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
                 "ordering": ["name"],
@@ -125,67 +188,6 @@ class Migration(migrations.Migration):
                 related_name="takes",
                 to="synthesis.segment",
                 verbose_name="take of",
-            ),
-        ),
-        migrations.AddField(
-            model_name="favourite",
-            name="request",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="favourites",
-                to="synthesis.synthesisrequest",
-            ),
-        ),
-        migrations.AddField(
-            model_name="favourite",
-            name="user",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-            ),
-        ),
-        migrations.AddField(
-            model_name="script",
-            name="team",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="accounts.team"
-            ),
-        ),
-        migrations.AddField(
-            model_name="script",
-            name="user",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
-            ),
-        ),
-        migrations.AddField(
-            model_name="scriptline",
-            name="request",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="script_lines",
-                to="synthesis.synthesisrequest",
-            ),
-        ),
-        migrations.AddField(
-            model_name="scriptline",
-            name="script",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="lines", to="synthesis.script"
-            ),
-        ),
-        migrations.AddField(
-            model_name="settingspreset",
-            name="team",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="accounts.team"
-            ),
-        ),
-        migrations.AddField(
-            model_name="settingspreset",
-            name="user",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
             ),
         ),
         migrations.AddConstraint(
