@@ -38,16 +38,18 @@ def in_use(team_id: UUID, user_id: UUID | None) -> dict[str, int]:
 
 
 def cancel_waiting(*, team_id: UUID | None, user_id: UUID | None) -> int:
-    """Cancel queued requests, without charge; what runs is finished."""
+    """Cancel queued requests and waiting rows of batches, without charge; what runs is finished."""
     from synthesis.models import Status, SynthesisRequest
-    from synthesis.services import dispatch
+    from synthesis.services import batches, dispatch
 
+    # The rows first, or they would take the places of the requests.
+    rows = batches.end_all_waiting(team_id=team_id, user_id=user_id)
     waiting = SynthesisRequest.objects.filter(status=Status.QUEUED)
     if team_id is not None:
         waiting = waiting.filter(team=team_id)
     if user_id is not None:
         waiting = waiting.filter(user=user_id)
-    return sum(dispatch.cancel(request_id) for request_id in waiting.values_list("id", flat=True))
+    return rows + sum(dispatch.cancel(request_id) for request_id in waiting.values_list("id", flat=True))
 
 
 def export_person(user: User) -> Iterator[tuple[str, bytes | Iterator[bytes]]]:

@@ -59,6 +59,13 @@ class RequestNotFound(NotFound):
     message = _("There is no such synthesis request in your team.")
 
 
+class BatchNotFound(NotFound):
+    """No such batch in this team."""
+
+    code = "batch_not_found"
+    message = _("There is no such batch in your team.")
+
+
 class NotReady(Conflict):
     """The audio of a request that has not succeeded."""
 

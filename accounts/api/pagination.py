@@ -65,9 +65,28 @@ class LatestFirst(NewestFirst):
             raise ValueError
 
 
-def page(request: Request, rows: Any, show: Any, *, size: int = 20, by_time: bool = False) -> dict[str, Any]:
+class InOrder(NewestFirst):
+    """By a number of their own."""
+
+    ordering = "number"
+
+    def check_position(self, position: str) -> None:
+        """ValueError for what is no number."""
+        if not 0 <= int(position) < 2**31:
+            raise ValueError
+
+
+def page(
+    request: Request,
+    rows: Any,
+    show: Any,
+    *,
+    size: int = 20,
+    by_time: bool = False,
+    order: type[NewestFirst] = NewestFirst,
+) -> dict[str, Any]:
     """One page of the query `rows`: `{next, previous, results}`, each row as `show(row)` has it."""
-    paginator = LatestFirst() if by_time else NewestFirst()
+    paginator = LatestFirst() if by_time else order()
     paginator.page_size = size
     results = [show(row) for row in cast(list[Any], paginator.paginate_queryset(rows, request))]
     return {"next": paginator.get_next_link(), "previous": paginator.get_previous_link(), "results": results}

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from synthesis.api import (
+    batches,
     catalogue,
     elevenlabs,
     elevenlabs_library,
@@ -62,6 +63,12 @@ urlpatterns = [
         progress.SynthesisEventsView.as_view(),
         name="api_synthesis_events",
     ),
+    path("batches", batches.BatchesView.as_view(), name="api_batches"),
+    path("batches/<str:batch_id>", batches.BatchView.as_view(), name="api_batch"),
+    path("batches/<str:batch_id>/rows", batches.BatchRowsView.as_view(), name="api_batch_rows"),
+    path("batches/<str:batch_id>/cancel", batches.BatchCancelView.as_view(), name="api_batch_cancel"),
+    path("batches/<str:batch_id>/retry", batches.BatchRetryView.as_view(), name="api_batch_retry"),
+    path("batches/<str:batch_id>/zip", batches.BatchZipView.as_view(), name="api_batch_zip"),
     path("text-to-speech/<str:voice_id>", elevenlabs.TextToSpeechView.as_view(), name="api_text_to_speech"),
     path(
         "text-to-speech/<str:voice_id>/stream",

@@ -15,7 +15,7 @@ from accounts.models import Membership
 from accounts.operators import Operator
 from synthesis import doorbell, events
 from synthesis.errors import RequestNotFound
-from synthesis.models import Status, SynthesisRequest
+from synthesis.models import BatchRow, Status, SynthesisRequest
 from synthesis.services import dispatch, pools, submission, waiting
 
 PERMISSION = "synthesis.change_synthesisrequest"
@@ -108,6 +108,7 @@ def retry(*, by: Operator, request_id: UUID) -> SynthesisRequest:
         )
         new = submission.submit(actor=actor, planned=planned, priority=old.priority)
         SynthesisRequest.objects.filter(pk=new.pk).update(retry_of=old)
+        BatchRow.objects.filter(request=old).update(request=new, reservation=new.pk)
         by.record("synthesis.retried", target=old, team_id=old.team_id, new=str(new.pk))
     return new
 

@@ -15,6 +15,8 @@ from accounts.errors import NotFound
 from accounts.models import User
 from synthesis import storage
 from synthesis.models import (
+    Batch,
+    BatchRow,
     MisuseReport,
     Output,
     Segment,
@@ -23,7 +25,7 @@ from synthesis.models import (
     VoiceConsent,
     VoiceVersion,
 )
-from synthesis.services import dispatch
+from synthesis.services import batches, dispatch
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ def export(user: User) -> Iterator[tuple[str, bytes | Iterator[bytes]]]:
                 if (content := _stored(key)) is not None:
                     yield f"{folder}/{version.number}-{kind}", content
     yield "requests.jsonl", _requests(user)
+    yield "waiting.jsonl", _waiting(user)
     yield (
         "misuse-reports.json",
         _json(
@@ -99,6 +102,14 @@ def _requests(user: User) -> Iterator[bytes]:
         )
 
 
+def _waiting(user: User) -> Iterator[bytes]:
+    """Rows of batches that are no requests (yet)."""
+    rows = BatchRow.objects.filter(batch__user=user, input__isnull=False).order_by("batch", "number")
+    for row in rows.iterator(chunk_size=500):
+        entry = {"batch": row.batch_id, "row": row.number, **(row.input or {})}
+        yield json.dumps(entry, ensure_ascii=False, default=str).encode() + b"\n"
+
+
 def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=2, default=str).encode()
 
@@ -116,6 +127,7 @@ def erase(user: User) -> dict[str, int]:
     """Remove texts, sound and voices; in the caller's transaction, and the stored objects after it."""
     now = timezone.now()
     requests = SynthesisRequest.objects.filter(user=user)
+    batches.end_all_waiting(user_id=user.pk)
     for request_id in requests.filter(completed_at=None).values_list("pk", flat=True):
         dispatch.cancel(request_id)
     prefixes = [storage.request_prefix(team, pk) for team, pk in requests.values_list("team_id", "pk")]
@@ -135,6 +147,7 @@ def erase(user: User) -> dict[str, int]:
         ),
     }
     Segment.objects.filter(request__user=user).delete()
+    Batch.objects.filter(user=user).delete()
     requests.update(text="", title="", instruction="", deleted_at=now, objects_deleted=False)
     VoiceVersion.objects.filter(voice__in=voices).update(
         transcript="", original_name="", nearest={}, consent_by=None, original_key="", processed_key=""

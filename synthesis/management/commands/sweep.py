@@ -11,12 +11,13 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
-from synthesis.services import deliveries, housekeeping
+from synthesis.services import batch_admission, deliveries, housekeeping
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks for webhooks that are to be told something.
+#: Seconds between two looks for webhooks that are to be told something, and for rows of batches.
 _DELIVERY_SECONDS = 1.0
+_ADMISSION_SECONDS = 1.0
 
 
 class Command(BaseCommand):
@@ -31,6 +32,7 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         # On its own: a receiver that does not answer must not keep leases from being returned.
         threading.Thread(target=_deliver, args=(stop,), name="deliveries", daemon=True).start()
+        threading.Thread(target=_admit, args=(stop,), name="batches", daemon=True).start()
         due = [0.0] * len(housekeeping.TASKS)
         while not stop.is_set():
             for index, (task, interval) in enumerate(housekeeping.TASKS):
@@ -56,3 +58,13 @@ def _deliver(stop: threading.Event) -> None:
             deliveries.send_due()
         except Exception:
             logger.exception("Webhooks were not told")
+
+
+def _admit(stop: threading.Event) -> None:
+    """Make requests of the rows of batches, until told to stop."""
+    while not stop.wait(_ADMISSION_SECONDS):
+        close_old_connections()
+        try:
+            batch_admission.admit_waiting()
+        except Exception:
+            logger.exception("Rows of batches were not queued")

@@ -1,0 +1,476 @@
+"""`/v1/batches`: files of texts, one row one synthesis request."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.core.files.uploadedfile import UploadedFile
+from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from accounts import permissions
+from accounts.api.base import ApiView, parse_id
+from accounts.api.pagination import InOrder, page
+from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, errors, page_of
+from accounts.errors import InvalidInput
+from accounts.services import idempotency
+from synthesis.api.syntheses import DRY_RUN, EstimateLimitSerializer
+from synthesis.errors import BatchNotFound, NotReady
+from synthesis.models import Batch, BatchRow, Status
+from synthesis.services import batch_files, batch_zip, batches
+
+#: Of a form beside its file.
+_FORM_BYTES = 64 * 1024
+_CSV = 'text,voice,title\n"Hello, and welcome.",Heart,Welcome\nThank you for listening.,Heart,End\n'
+_JSONL = '{"text": "Hello, and welcome.", "title": "Welcome"}\n{"text": "Thank you.", "speed": 0.9}\n'
+
+
+class CountsSerializer(serializers.Serializer):
+    """Rows in each state."""
+
+    queued = serializers.IntegerField(help_text="Also those that are no synthesis requests yet.")
+    running = serializers.IntegerField()
+    succeeded = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    canceled = serializers.IntegerField()
+
+
+class BatchUrlsSerializer(serializers.Serializer):
+    """Where to go from here."""
+
+    get = serializers.URLField()
+    rows = serializers.URLField()
+    cancel = serializers.URLField()
+    retry = serializers.URLField()
+    zip = serializers.URLField()
+
+
+class BatchSerializer(serializers.Serializer):
+    """A batch, and how far it is."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(
+        Status.values,
+        help_text="`queued` until a row is spoken, `running` until all have ended; then `failed` if any row failed, "
+        "else `canceled` if any was canceled, else `succeeded`.",
+    )
+    name = serializers.CharField(allow_blank=True)
+    rows_total = serializers.IntegerField()
+    counts = CountsSerializer()
+    characters = serializers.IntegerField(help_text="Of all rows: what it costs when each succeeds.")
+    characters_charged = serializers.IntegerField(help_text="Of the rows that succeeded.")
+    audio_seconds = serializers.FloatField(help_text="Of the rows that succeeded.")
+    source = serializers.ChoiceField(["api", "web"])  # type: ignore[assignment]  # the API's name, also REST framework's
+    created_at = serializers.DateTimeField()
+    completed_at = serializers.DateTimeField(allow_null=True)
+    urls = BatchUrlsSerializer()
+
+
+class BatchRetriedSerializer(BatchSerializer):
+    """A batch of which rows are tried again."""
+
+    retried = serializers.IntegerField(help_text="So many rows.")
+
+
+class BatchEstimateSerializer(serializers.Serializer):
+    """What would become of a file."""
+
+    dry_run = serializers.BooleanField()
+    rows_total = serializers.IntegerField()
+    characters = serializers.IntegerField()
+    limit = EstimateLimitSerializer(allow_null=True)
+
+
+class RowVoiceSerializer(serializers.Serializer):
+    """The voice of a row."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class RowErrorSerializer(serializers.Serializer):
+    """Why it failed."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class RowUrlsSerializer(serializers.Serializer):
+    """Its synthesis request."""
+
+    synthesis = serializers.URLField()
+    audio = serializers.URLField()
+
+
+class BatchRowSerializer(serializers.Serializer):
+    """One text of a batch."""
+
+    row = serializers.IntegerField(help_text="From 1, without empty lines and the line of column names.")
+    line = serializers.IntegerField(help_text="Of the file, from 1: where the row begins.")
+    status = serializers.ChoiceField(Status.values)
+    synthesis_id = serializers.UUIDField(
+        allow_null=True, help_text="Null until the team's queue has a place for it."
+    )
+    title = serializers.CharField(allow_blank=True)
+    voice = RowVoiceSerializer(allow_null=True)
+    characters = serializers.IntegerField()
+    audio_seconds = serializers.FloatField(allow_null=True)
+    error = RowErrorSerializer(allow_null=True)
+    urls = RowUrlsSerializer(allow_null=True)
+
+
+class BatchOptionsSerializer(serializers.Serializer):
+    """Fields of the form beside the file, or parameters of the address: what holds for rows that say nothing else."""
+
+    name = serializers.CharField(required=False, default="", max_length=1000, help_text="For lists.")
+    voice = serializers.CharField(required=False, help_text="Id or name.")
+    format = serializers.CharField(required=False)
+    speed = serializers.CharField(required=False)
+    language = serializers.CharField(required=False)
+    instruction = serializers.CharField(required=False)
+    seed = serializers.CharField(required=False)
+    dry_run = serializers.BooleanField(required=False, default=False)
+
+
+class BatchCreateSerializer(BatchOptionsSerializer):
+    """A form with a file."""
+
+    file = serializers.FileField(
+        allow_empty_file=True,
+        help_text="CSV or JSON Lines in UTF-8, of at most 16 MiB and 10,000 rows, with the columns or fields "
+        f"{', '.join(batch_files.COLUMNS)}.",
+    )
+
+
+class RowFilterSerializer(serializers.Serializer):
+    """Which rows to list."""
+
+    status = serializers.ChoiceField(Status.values, required=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A body that is the file itself."""
+
+    data: bytes
+    kind: str
+
+
+class _FileParser(BaseParser):
+    kind: ClassVar[str]
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> RawFile:
+        """One byte more than is taken tells that it is too much."""
+        return RawFile(stream.read(batch_files.FILE_BYTES + 1), self.kind)
+
+
+class CsvParser(_FileParser):
+    """RFC 4180."""
+
+    media_type = "text/csv"
+    kind = "csv"
+
+
+class JsonLinesParser(_FileParser):
+    """An object on each line."""
+
+    media_type = "application/jsonl"
+    kind = "jsonl"
+
+
+class NdJsonParser(JsonLinesParser):
+    """The same by its other name."""
+
+    media_type = "application/x-ndjson"
+
+
+def _show(batch: Batch, state: batches.State, request: Request) -> dict[str, Any]:
+    of = {"args": [batch.id], "request": request}
+    return dict(
+        BatchSerializer(
+            {
+                "id": batch.id,
+                "status": state.status,
+                "name": batch.name,
+                "rows_total": batch.rows_total,
+                "counts": state.counts,
+                "characters": batch.characters,
+                "characters_charged": state.characters,
+                "audio_seconds": state.audio_seconds,
+                "source": batch.source,
+                "created_at": batch.created_at,
+                "completed_at": state.completed_at,
+                "urls": {
+                    "get": reverse("api_batch", **of),
+                    "rows": reverse("api_batch_rows", **of),
+                    "cancel": reverse("api_batch_cancel", **of),
+                    "retry": reverse("api_batch_retry", **of),
+                    "zip": reverse("api_batch_zip", **of),
+                },
+            }
+        ).data
+    )
+
+
+def _shown(batch: Batch, request: Request) -> dict[str, Any]:
+    return _show(batch, batches.states([batch])[batch.id], request)
+
+
+def _show_row(row: BatchRow, request: Request) -> dict[str, Any]:
+    # A request whose text was deleted is not to be found any more.
+    made = row.request if row.request is not None and row.request.deleted_at is None else None
+    code, message = batch_zip.error_of(row)
+    urls = None
+    if made is not None:
+        urls = {
+            "synthesis": reverse("api_synthesis", args=[made.id], request=request),
+            "audio": reverse("api_synthesis_audio", args=[made.id], request=request),
+        }
+    return dict(
+        BatchRowSerializer(
+            {
+                "row": row.number,
+                "line": row.line,
+                "status": row.status,
+                "synthesis_id": made.id if made else None,
+                "title": made.title if made else (row.input or {}).get("title", ""),
+                "voice": {"id": made.voice_id, "name": made.voice.name} if made else None,
+                "characters": row.characters,
+                "audio_seconds": made.audio_seconds if made and row.status == Status.SUCCEEDED else None,
+                "error": {"code": code, "message": message} if code else None,
+                "urls": urls,
+            }
+        ).data
+    )
+
+
+class BatchesView(ApiView):
+    """List and create."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ, "POST": permissions.SYNTHESES_WRITE}
+    parser_classes = [MultiPartParser, CsvParser, JsonLinesParser, NdJsonParser]
+    body_bytes = batch_files.FILE_BYTES + _FORM_BYTES
+
+    @extend_schema(
+        summary="List batches",
+        tags=["Batches"],
+        parameters=[LIMIT, CURSOR],
+        responses={200: page_of(BatchSerializer), **errors(400)},
+    )
+    def get(self, request: Request) -> Response:
+        """The team's, the newest first."""
+        body = page(request, batches.visible(self.actor), lambda batch: batch)
+        states = batches.states(body["results"])
+        body["results"] = [_show(batch, states[batch.id], request) for batch in body["results"]]
+        return Response(body)
+
+    @extend_schema(
+        summary="Submit a batch",
+        tags=["Batches"],
+        request={
+            "multipart/form-data": BatchCreateSerializer,
+            "text/csv": OpenApiTypes.STR,
+            "application/jsonl": OpenApiTypes.STR,
+            "application/x-ndjson": OpenApiTypes.STR,
+        },
+        parameters=[
+            OpenApiParameter(
+                "name",
+                str,
+                description="For lists; by default the file's. This and the next: in a form also as field.",
+            ),
+            *(
+                OpenApiParameter(name, str, description="For rows that do not say otherwise.")
+                for name in batch_files.DEFAULTS
+            ),
+            DRY_RUN,
+            IDEMPOTENCY_KEY,
+        ],
+        examples=[
+            OpenApiExample("CSV", _CSV, media_type="text/csv", request_only=True),
+            OpenApiExample("JSON Lines", _JSONL, media_type="application/jsonl", request_only=True),
+        ],
+        responses={200: BatchEstimateSerializer, 201: BatchSerializer, **errors(*BODY, 422, 429)},
+    )
+    def post(self, request: Request) -> Response:
+        """Queue every row of a CSV or JSON Lines file. All rows are checked first: when one is wrong (`batch_invalid`
+        tells every row and column), or when the month's characters do not cover all of them, nothing is queued and
+        nothing charged.
+        """
+        self.hit()
+        data, kind, form = _file(request.data)
+        options = self.read(BatchOptionsSerializer, {**_strings(request.query_params), **form})
+        name, dry_run = options.pop("name") or form.get("name", ""), options.pop("dry_run")
+        kind = kind or _kind_of(form.get("filename", ""))
+        name = name or form.get("filename", "")
+        if dry_run:
+            checked = batches.check(actor=self.actor, data=data, kind=kind, defaults=options)
+            batches.clean_name(name)
+            return Response(_estimate(checked, batches.would_meet(self.actor, checked)))
+
+        def work() -> tuple[int, dict[str, Any]]:
+            checked = batches.check(actor=self.actor, data=data, kind=kind, defaults=options)
+            return 201, _shown(batches.create(actor=self.actor, checked=checked, name=name), request)
+
+        status, body, replayed = idempotency.once(
+            actor=self.actor,
+            key=self.idempotency_key(),
+            payload={
+                "route": "batches",
+                "file": hashlib.sha256(data).hexdigest(),
+                "name": name,
+                **options,
+            },
+            work=work,
+        )
+        answer = Response(body, status=status, headers={"Location": body["urls"]["get"]})
+        if replayed:
+            answer.headers["Idempotent-Replayed"] = "true"
+        return answer
+
+
+def _file(body: Any) -> tuple[bytes, str, dict[str, str]]:
+    """The file's bytes and kind, and the other fields of the form; `filename` is the upload's own name."""
+    if isinstance(body, RawFile):
+        return body.data, body.kind, {}
+    upload = body.get("file")
+    if not isinstance(upload, UploadedFile):
+        raise InvalidInput(
+            _("Send the file as “file” of a form, or as the body itself."), code="missing_field", param="file"
+        )
+    form = {name: value for name, value in _strings(body).items() if name != "filename"}
+    # One byte more than is taken: the file is refused by its size.
+    return upload.read(batch_files.FILE_BYTES + 1), "", {**form, "filename": _printable(upload.name or "")}
+
+
+def _printable(name: str) -> str:
+    return "".join(char for char in name if char.isprintable())[:200]
+
+
+def _strings(values: Any) -> dict[str, str]:
+    """Without what is empty, which counts as absent."""
+    return {name: value for name, value in values.items() if isinstance(value, str) and value}
+
+
+def _kind_of(filename: str) -> str:
+    ending = filename.rpartition(".")[2].lower()
+    return {"csv": "csv", "tsv": "csv", "jsonl": "jsonl", "ndjson": "jsonl"}.get(ending, "")
+
+
+def _estimate(checked: batches.Checked, limit: Any) -> dict[str, Any]:
+    return {
+        "dry_run": True,
+        "rows_total": len(checked.rows),
+        "characters": checked.characters,
+        "limit": {"code": limit.code, "message": str(limit), **limit.details} if limit else None,
+    }
+
+
+class BatchView(ApiView):
+    """One batch."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ, "DELETE": permissions.SYNTHESES_WRITE}
+
+    @extend_schema(summary="Show a batch", tags=["Batches"], responses={200: BatchSerializer, **errors(404)})
+    def get(self, request: Request, batch_id: str) -> Response:
+        """With the number of rows in each state."""
+        return Response(_shown(batches.find(self.actor, parse_id(batch_id, BatchNotFound)), request))
+
+    @extend_schema(summary="Delete a batch", tags=["Batches"], responses={204: None, **errors(404)})
+    def delete(self, request: Request, batch_id: str) -> Response:
+        """Texts and sound of all rows are removed for good; what has not ended is canceled first."""
+        batches.delete(actor=self.actor, batch_id=parse_id(batch_id, BatchNotFound))
+        return Response(status=204)
+
+
+class BatchRowsView(ApiView):
+    """The rows of a batch."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ}
+
+    @extend_schema(
+        summary="List the rows of a batch",
+        tags=["Batches"],
+        parameters=[RowFilterSerializer, LIMIT, CURSOR],
+        responses={200: page_of(BatchRowSerializer), **errors(400, 404)},
+    )
+    def get(self, request: Request, batch_id: str) -> Response:
+        """In the order of the file, each with its own state."""
+        batch = batches.find(self.actor, parse_id(batch_id, BatchNotFound))
+        rows = batches.rows_of(batch, **self.query(RowFilterSerializer))
+        return Response(page(request, rows, lambda row: _show_row(row, request), order=InOrder))
+
+
+class BatchCancelView(ApiView):
+    """End a batch early."""
+
+    required_scopes = {"POST": permissions.SYNTHESES_WRITE}
+
+    @extend_schema(
+        summary="Cancel a batch",
+        tags=["Batches"],
+        request=None,
+        responses={200: BatchSerializer, **errors(404)},
+    )
+    def post(self, request: Request, batch_id: str) -> Response:
+        """Rows that have not ended are canceled without charge; those that have stay as they are."""
+        batch = batches.cancel(actor=self.actor, batch_id=parse_id(batch_id, BatchNotFound))
+        return Response(_shown(batch, request))
+
+
+class BatchRetryView(ApiView):
+    """Once more what failed."""
+
+    required_scopes = {"POST": permissions.SYNTHESES_WRITE}
+
+    @extend_schema(
+        summary="Retry the failed rows of a batch",
+        tags=["Batches"],
+        request=None,
+        responses={200: BatchRetriedSerializer, **errors(404, 409, 429)},
+    )
+    def post(self, request: Request, batch_id: str) -> Response:
+        """All failed rows, or none when the month's characters do not cover them. Sending it twice does no harm: the
+        second time nothing has failed.
+        """
+        self.hit()
+        batch, count = batches.retry(actor=self.actor, batch_id=parse_id(batch_id, BatchNotFound))
+        return Response({**_shown(batch, request), "retried": count})
+
+
+class BatchZipView(ApiView):
+    """Everything at once."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ}
+
+    @extend_schema(
+        summary="Fetch the sound of a batch",
+        tags=["Batches"],
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, **errors(404, 409)},
+    )
+    def get(self, request: Request, batch_id: str) -> HttpResponseBase:
+        """A zip archive of what is finished by now: one file for each row, and `manifest.csv` and `manifest.jsonl`,
+        which tell of every row.
+        """
+        batch = batches.find(self.actor, parse_id(batch_id, BatchNotFound))
+        if not batches.rows_of(batch, status=Status.SUCCEEDED).exists():
+            raise NotReady(_("There is no sound yet: no row of this batch has succeeded."))
+        answer = StreamingHttpResponse(batch_zip.pieces(batch), content_type="application/zip")
+        name = f"{batch.name.rpartition('.')[0] or batch.name or batch.id}.zip"
+        answer.headers["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+        answer.headers["X-Accel-Buffering"] = "no"
+        return answer
