@@ -8,6 +8,9 @@ from django.urls import include, path
 from config import docs, health, metrics, reference
 from synthesis.admin.raw_queue import rq_pages
 
+# Here and not when the application is loaded: workers, the sweep and commands serve no pages and start sooner.
+admin.autodiscover()
+
 urlpatterns = [
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
