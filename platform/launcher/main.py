@@ -16,14 +16,14 @@ from launcher.install import ENGINE_EXTRAS
 from launcher.processes import FINISH_SECONDS
 
 #: Commands that hand their arguments to manage.py, and what they put before them.
-_MANAGE: dict[str, tuple[str, ...]] = {"manage": (), "admin": ("admin",)}
+_MANAGE: dict[str, tuple[str, ...]] = {"manage": (), "admin": ("admin",), "ledger": ("admin", "ledger")}
 
 
 def main(root: str, arguments: list[str]) -> int:
     """Run one command; whatever goes wrong is one line on standard error and a status that is not 0."""
     home = Path(root)
     options, rest = _parser(home).parse_known_args(arguments)
-    if rest and options.command not in {"test", *_MANAGE}:
+    if rest and options.command not in {"test", "bench", *_MANAGE}:
         _parser(home).error(f"unknown arguments: {' '.join(rest)}")
     try:
         return _run(home, options, rest)
@@ -58,6 +58,10 @@ def _run(root: Path, options: argparse.Namespace, rest: list[str]) -> int:
         from launcher.checks import run_checks
 
         return run_checks(root, rest)
+    if options.command == "bench":
+        from launcher.bench import run_bench
+
+        return run_bench(root, rest)
     folder = DataFolder(options.data)
     owner = folder.owner()
     if owner is None:
@@ -77,7 +81,9 @@ def _parser(root: Path) -> argparse.ArgumentParser:
         prog="./chorus", description="Chorus: a voice service for teams.", allow_abbrev=False
     )
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="up | test | stop | manage | admin | cosyvoice | doctor"
+        dest="command",
+        required=True,
+        metavar="up | test | bench | stop | manage | admin | ledger | cosyvoice | doctor",
     )
     data = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     data.add_argument(
@@ -110,10 +116,18 @@ def _parser(root: Path) -> argparse.ArgumentParser:
     commands.add_parser("stop", parents=[data], help="stop what `up` started on a data folder")
     commands.add_parser("test", add_help=False, help="run every check, or pytest with the arguments given")
     commands.add_parser(
+        "bench",
+        add_help=False,
+        help="measure the service: each number beside a reference (--help lists them)",
+    )
+    commands.add_parser(
         "manage", parents=[data], add_help=False, help="run manage.py on a data folder that is up"
     )
     commands.add_parser(
         "admin", parents=[data], add_help=False, help="quotas, teams, people, reports, for scripts"
+    )
+    commands.add_parser(
+        "ledger", parents=[data], add_help=False, help="`ledger verify`: find any difference in the ledger"
     )
     cosyvoice.add_arguments(commands, root)
     return parser

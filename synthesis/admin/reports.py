@@ -20,10 +20,9 @@ from django.utils.translation import gettext_lazy
 
 from accounts import exports
 from accounts.errors import ChorusError
-from accounts.models import Team, UsageCounter
+from accounts.models import Team
 from accounts.panel import charts
 from accounts.panel.site import Entry, Page, operator, panel, render_page
-from accounts.services import limits
 from accounts.web.forms import Styled
 from accounts.web.shell import add_error
 from synthesis.models import Dimension
@@ -148,7 +147,7 @@ def _answer(form: QueryForm, today: date) -> dict[str, Any]:
         "group": reports.GROUPS[query.by],
         "beyond": max(0, report.count - len(report.rows)),
         "subject_name": _subject_name(query),
-        "forecast": _forecast(team, today) if query.subject is None else None,
+        "forecast": forecast.this_month(team=team) if query.subject is None else None,
     }
 
 
@@ -197,20 +196,6 @@ def _starts(query: reports.Query, monthly: bool) -> Iterator[date]:
     while day <= query.last:
         yield day
         day += timedelta(days=calendar.monthrange(day.year, day.month)[1] if monthly else 1)
-
-
-def _forecast(team: Team | None, today: date) -> forecast.Forecast | None:
-    """Of this month, for the team or for all."""
-    if team is None:
-        month = today.replace(day=1)
-        counters = UsageCounter.objects.filter(user=None, api_key=None, period_start=month)
-        used = sum(counter.used for counter in counters.only("used"))
-        return forecast.of_month(today=today, used=used)
-    standing = limits.standing_of(team)
-    if standing is None:
-        return None
-    local = timezone.localdate(timezone=standing.period.start.tzinfo)
-    return forecast.of_month(today=local, used=standing.used, team=team.pk, limit=standing.limit)
 
 
 def usage_export(request: HttpRequest) -> HttpResponseBase:

@@ -15,16 +15,22 @@ from accounts.models import Membership, Plan, Team, User
 #: A JSON value: an object, a list of objects, or nothing.
 Answer = dict[str, Any] | list[dict[str, Any]] | None
 Run = Callable[[argparse.Namespace], Answer]
+#: The answer of what has written to standard output by itself.
+WRITTEN: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
 class Verb:
-    """`./chorus admin <noun> <verb>`: `arguments` are what `add_argument` takes."""
+    """`./chorus admin <noun> <verb>`: `arguments` are what `add_argument` takes.
+
+    `words` says its answer to people, where a table does not say it well.
+    """
 
     name: str
     help: str
     run: Run
     arguments: Sequence[tuple[tuple[str, ...], dict[str, Any]]] = field(default_factory=tuple)
+    words: Callable[[Any], list[str]] | None = None
 
 
 def argument(*flags: str, **options: Any) -> tuple[tuple[str, ...], dict[str, Any]]:

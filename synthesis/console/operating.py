@@ -1,15 +1,11 @@
-"""Requests, workers, pools, voices, settings, the ledger and the reports."""
+"""The queue, requests, workers, pools, and settings."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
-from typing import BinaryIO
 
 from django.utils import timezone
 
-from accounts import exports
 from accounts.operators import Operator
 from accounts.services import operator_settings
 from synthesis.console.common import (
@@ -18,13 +14,13 @@ from synthesis.console.common import (
     Answer,
     Verb,
     argument,
-    day,
     find_team,
     identifier,
 )
+from synthesis.errors import RequestNotFound
 from synthesis.models import Pool, Status, SynthesisRequest, Worker
 from synthesis.models.workers import ALIVE
-from synthesis.services import operations, pools, reports, rollup, takedown, verification, waiting, workers
+from synthesis.services import operations, pools, waiting, workers
 
 BY = Operator.command()
 REQUEST = argument("request", type=identifier, help="id of a request")
@@ -51,6 +47,29 @@ def queue_failures(options: argparse.Namespace) -> Answer:
         {"code": one.code, "count": one.count, "teams": one.teams, "retried": one.retried, "last": one.last}
         for one in waiting.failures(hours=options.hours)
     ]
+
+
+def request_show(options: argparse.Namespace) -> Answer:
+    one = SynthesisRequest.objects.select_related("team", "user", "voice").filter(pk=options.request).first()
+    if one is None:
+        raise RequestNotFound
+    why = next((row.why for row in waiting.queued(team=one.team_id) if row.pk == one.pk), None)  # type: ignore[attr-defined]
+    return {
+        "request": one.pk,
+        "status": one.status,
+        "team": one.team.name,
+        "user": one.user.email,
+        "voice": one.voice.name,
+        "characters": one.characters,
+        "priority": one.priority,
+        "worker": one.worker,
+        "attempt": one.attempt,
+        "submitted": one.created_at,
+        "started": one.started_at,
+        "ended": one.completed_at,
+        "error": one.error_code,
+        "why_it_waits": why,
+    }
 
 
 def request_cancel(options: argparse.Namespace) -> Answer:
@@ -128,15 +147,6 @@ def pool_assign(options: argparse.Namespace) -> Answer:
     return {"team": team.name, "pool": name}
 
 
-def voice_block(options: argparse.Namespace) -> Answer:
-    return {"ended_requests": takedown.take_down(by=BY, voice_id=options.voice, reason=options.reason)}
-
-
-def voice_restore(options: argparse.Namespace) -> Answer:
-    takedown.restore(by=BY, voice_id=options.voice, reason=options.reason)
-    return None
-
-
 def setting_list(options: argparse.Namespace) -> Answer:
     operator_settings.forget()
     return [
@@ -149,68 +159,7 @@ def setting_set(options: argparse.Namespace) -> Answer:
     return {options.key: operator_settings.change(by=BY, key=options.key, value=options.value)}
 
 
-def ledger_verify(options: argparse.Namespace) -> Answer:
-    result = verification.verify()
-    if options.record:
-        verification.record(by=BY, result=result)
-    return result.as_json()
-
-
-def usage_report(options: argparse.Namespace) -> Answer:
-    today = timezone.now().date()
-    query = reports.Query(
-        options.first or today.replace(day=1),
-        options.last or today,
-        options.by,
-        find_team(options.team).pk if options.team else None,
-    )
-    query.check()
-    if options.format:
-        _type, write = exports.FORMATS[options.format]
-        with _output(options.out) as file:
-            for piece in write(reports.COLUMNS, reports.export_rows(query)):
-                file.write(piece)
-        return None
-    answer = reports.report(query)
-    total = {"name": "in all", **_numbers(answer.total)}
-    rows = [
-        {"name": row.start or row.name or str(row.subject_id or row.team_id), **_numbers(row)}
-        for row in answer.rows
-    ]
-    return [*rows, total]
-
-
-def _numbers(row: reports.Numbers) -> dict[str, object]:
-    return {
-        "characters": row.characters,
-        "requests": row.requests,
-        "failed": row.failed,
-        "audio_seconds": round(row.audio_seconds, 1),
-        "engine_seconds": round(row.engine_seconds, 1),
-        "cost": str(round(row.cost, 4)),
-    }
-
-
-class _Standard:
-    """Standard output as a file that is not closed."""
-
-    def __enter__(self) -> BinaryIO:
-        return sys.stdout.buffer
-
-    def __exit__(self, *_: object) -> None:
-        sys.stdout.buffer.flush()
-
-
-def _output(path: str) -> BinaryIO | _Standard:
-    return Path(path).open("xb") if path else _Standard()
-
-
-def usage_rebuild(options: argparse.Namespace) -> Answer:
-    return {"days_of_teams": rollup.rebuild()}
-
-
 HOURS = argument("--hours", type=int, default=24, help="look back so far (default: 24)")
-VOICE = argument("voice", type=identifier, help="id of a voice")
 POOL = argument("pool", help="name of a pool")
 WORKER = argument("worker", help="name of a worker")
 
@@ -225,6 +174,7 @@ NOUNS: dict[str, tuple[str, list[Verb]]] = {
     "request": (
         "synthesis requests",
         [
+            Verb("show", "what became of a request, and why it waits", request_show, [REQUEST]),
             Verb("cancel", "end a request without charge", request_cancel, [REQUEST, REASON]),
             Verb("retry", "submit a failed one again", request_retry, [REQUEST]),
             Verb("retry-failed", "all of one cause", request_retry_failed, [argument("code"), HOURS]),
@@ -261,15 +211,6 @@ NOUNS: dict[str, tuple[str, list[Verb]]] = {
             Verb("assign", "put a team into a pool (“none”: out of it)", pool_assign, [TEAM, POOL, REASON]),
         ],
     ),
-    "voice": (
-        "voices",
-        [
-            Verb(
-                "block", "forbid a voice at once", voice_block, [VOICE, argument("--reason", required=True)]
-            ),
-            Verb("restore", "allow a voice again", voice_restore, [VOICE, REASON]),
-        ],
-    ),
     "setting": (
         "operator settings",
         [
@@ -280,42 +221,6 @@ NOUNS: dict[str, tuple[str, list[Verb]]] = {
                 setting_set,
                 [argument("key", choices=sorted(operator_settings.SETTINGS)), argument("value")],
             ),
-        ],
-    ),
-    "ledger": (
-        "the ledger",
-        [
-            Verb(
-                "verify",
-                "find any difference between ledger, counters and requests",
-                ledger_verify,
-                [argument("--record", action="store_true", help="keep the result where the panel shows it")],
-            )
-        ],
-    ),
-    "usage": (
-        "reports",
-        [
-            Verb(
-                "report",
-                "usage of a range",
-                usage_report,
-                [
-                    argument(
-                        "--from",
-                        dest="first",
-                        type=day,
-                        default=None,
-                        help="first day (default: of this month)",
-                    ),
-                    argument("--to", dest="last", type=day, default=None, help="last day (default: today)"),
-                    argument("--by", choices=sorted(reports.GROUPS), default="day"),
-                    argument("--team", default="", help="of one team"),
-                    argument("--format", choices=sorted(exports.FORMATS), help="write a file"),
-                    argument("--out", default="", help="where (default: standard output)"),
-                ],
-            ),
-            Verb("rebuild", "add everything up anew from the requests", usage_rebuild),
         ],
     ),
 }

@@ -10,6 +10,11 @@ from datetime import date, timedelta
 from statistics import fmean, pvariance
 from uuid import UUID
 
+from django.db.models import Sum
+from django.utils import timezone
+
+from accounts.models import Team, UsageCounter
+from accounts.services import limits
 from synthesis.models import Dimension, Grain, UsageRollup
 
 #: Days that are looked back on.
@@ -60,6 +65,19 @@ def of_month(
     return Forecast(
         used, round(expected), max(used, round(expected - spread)), round(expected + spread), limit, exhausted
     )
+
+
+def this_month(*, team: Team | None = None) -> Forecast | None:
+    """Of the month that runs now, for a team (against its limit) or for the whole service; None without any history."""
+    if team is None:
+        today = timezone.now().date()
+        counters = UsageCounter.objects.filter(user=None, api_key=None, period_start=today.replace(day=1))
+        return of_month(today=today, used=counters.aggregate(used=Sum("used"))["used"] or 0)
+    standing = limits.standing_of(team)
+    if standing is None:
+        return None
+    local = timezone.localdate(timezone=standing.period.start.tzinfo)
+    return of_month(today=local, used=standing.used, team=team.pk, limit=standing.limit)
 
 
 def _history(today: date, team: UUID | None) -> dict[date, int]:

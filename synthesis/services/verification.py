@@ -181,6 +181,23 @@ class Result:
         }
 
 
+def words(result: dict[str, Any]) -> list[str]:
+    """What `Result.as_json` says, for people: a sentence, and a line for each difference."""
+    count = result["differences"]
+    found = [
+        f"{result['entries']:,} ledger entries, {result['counters']:,} counters and {result['requests']:,} requests "
+        f"compared in {result['seconds']:.1f} s: "
+        + (f"{count:,} differences." if count else "no difference.")
+    ]
+    for one in result["details"]:
+        names = {name: one[name] for name in ("team", "user", "api_key", "object", "period")}
+        where = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in names.items() if value)
+        found.append(f"  {one['kind']} ({where}): expected {one['expected']}; found {one['found']}")
+    if count > len(result["details"]):
+        found.append(f"  and {count - len(result['details']):,} more")
+    return found
+
+
 @contextmanager
 def _snapshot() -> Iterator[Any]:
     """A cursor all of whose queries see the same moment."""

@@ -9,8 +9,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from accounts.errors import ChorusError
-from synthesis.console import customers, operating
-from synthesis.console.common import lines, plain
+from synthesis.console import NOUNS
+from synthesis.console.common import WRITTEN, lines, plain
 
 
 class Command(BaseCommand):
@@ -21,7 +21,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """A parser for each noun and verb; `--json` after any of them."""
         nouns = parser.add_subparsers(dest="noun", required=True, metavar="noun")
-        for noun, (text, verbs) in {**customers.NOUNS, **operating.NOUNS}.items():
+        for noun, (text, verbs) in NOUNS.items():
             of_noun = nouns.add_parser(noun, help=text, description=text)
             of_verb = of_noun.add_subparsers(dest="verb", required=True, metavar="verb")
             for verb in verbs:
@@ -29,7 +29,7 @@ class Command(BaseCommand):
                 for flags, options in verb.arguments:
                     made.add_argument(*flags, **options)
                 made.add_argument("--json", action="store_true", help="print JSON")
-                made.set_defaults(run=verb.run)
+                made.set_defaults(run=verb.run, words=verb.words or lines)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the verb and write its answer."""
@@ -47,9 +47,11 @@ class Command(BaseCommand):
         except FileExistsError as error:
             self.stderr.write(f"{error.filename} exists already.")
             raise SystemExit(1) from None
+        if answer is WRITTEN:
+            return
         if as_json:
             self.stdout.write(json.dumps(plain(answer), ensure_ascii=False, indent=2))
-        elif answer is not None or not options.get("format"):
-            self.stdout.write("\n".join(lines(plain(answer))))
+        else:
+            self.stdout.write("\n".join(options["words"](plain(answer))))
         if isinstance(answer, dict) and answer.get("clean") is False:
             raise SystemExit(1)

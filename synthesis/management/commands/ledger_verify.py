@@ -31,22 +31,6 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(result.as_json(), indent=2))
         else:
-            self.stdout.write(
-                f"{result.entries:,} ledger entries, {result.counters:,} counters and {result.requests:,} requests "
-                f"compared in {result.seconds:.1f} s: "
-                + ("no difference." if result.is_clean else f"{result.count:,} differences.")
-            )
-            for one in result.differences:
-                names = {
-                    "team": one.team,
-                    "user": one.user,
-                    "key": one.api_key,
-                    "id": one.object,
-                    "month": one.period,
-                }
-                where = ", ".join(f"{name} {value}" for name, value in names.items() if value)
-                self.stdout.write(f"  {one.kind} ({where}): expected {one.expected}; found {one.found}")
-            if result.count > len(result.differences):
-                self.stdout.write(f"  and {result.count - len(result.differences):,} more")
+            self.stdout.write("\n".join(verification.words(result.as_json())))
         if not result.is_clean:
             raise SystemExit(1)
