@@ -6,16 +6,16 @@ from django.contrib import admin
 from django.urls import include, path
 
 from config import docs, health, metrics, reference
-from synthesis.admin.raw_queue import rq_pages
 
-# Here and not when the application is loaded: workers, the sweep and commands serve no pages and start sooner.
+# Here and not when the application is loaded: workers, the sweep and commands serve no pages and start sooner. Before
+# any of our pages is imported: ours take away what Django's own applications have registered.
 admin.autodiscover()
 
 urlpatterns = [
     path("healthz", health.alive, name="healthz"),
     path("readyz", health.ready, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
-    path("admin/rq/", include((rq_pages(), "django_rq"))),
+    path("admin/rq/", include(("synthesis.admin.raw_queue", "django_rq"))),
     path("admin/", admin.site.urls),
     path("docs/", docs.page, name="docs"),
     path("docs/<slug:slug>", docs.page, name="docs_page"),

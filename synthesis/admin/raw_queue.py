@@ -9,14 +9,13 @@ from django_rq.urls import get_admin_urlpatterns
 from accounts.panel.site import View, panel
 
 
-def rq_pages() -> list[URLPattern]:
-    """Its pages behind our guard, also those that would answer to a token of their own."""
+def _guard(view: View) -> View:
+    return panel().guarded(view, "synthesis.change_worker")
 
-    def guard(view: View) -> View:
-        return panel().guarded(view, "synthesis.change_worker")
 
-    return [
-        path("stats.json", guard(stats_views.stats_json), name="home_json"),
-        path("metrics", guard(stats_views.prometheus_metrics), name="metrics"),
-        *get_admin_urlpatterns("", guard),
-    ]
+#: Its pages behind our guard, also those that would answer to a token of their own.
+urlpatterns: list[URLPattern] = [
+    path("stats.json", _guard(stats_views.stats_json), name="home_json"),
+    path("metrics", _guard(stats_views.prometheus_metrics), name="metrics"),
+    *get_admin_urlpatterns("", _guard),
+]
