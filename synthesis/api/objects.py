@@ -10,15 +10,27 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
+from synthesis.audio import quality
+from synthesis.audio.decode import UnreadableAudio
 from synthesis.engines import capabilities
 from synthesis.models import Format, Output, Status, SynthesisRequest, Voice, VoiceVersion
+from synthesis.services import clips
 from synthesis.services.queue import Outlook
 
+#: Of a recording that could not be listened to at all.
+_REFUSED = UnreadableAudio.message
 _CLONING = ("none", "nearest_preset", "zero_shot")
 _CLONING_HELP = (
     "How a cloned voice is really spoken: `zero_shot`, or `nearest_preset` by an engine that cannot clone. Null for a "
     "preset."
 )
+
+
+class WarningSerializer(serializers.Serializer):
+    """Something about a recording."""
+
+    code = serializers.CharField(help_text=f"One of {', '.join(f'`{code}`' for code in quality.MESSAGES)}, …")
+    message = serializers.CharField(help_text="What it is and what to do about it, in the caller's language.")
 
 
 class VoiceQualitySerializer(serializers.Serializer):
@@ -28,7 +40,20 @@ class VoiceQualitySerializer(serializers.Serializer):
     window_start = serializers.FloatField(help_text="The part of the recording that is used, in seconds.")
     window_end = serializers.FloatField()
     original_seconds = serializers.FloatField()
-    measured = serializers.DictField(help_text="Levels, clipping, noise, and `problems` by code.")
+    measured = serializers.DictField(help_text="Levels, clipping, noise, and `flaws` by code.")
+    warnings = WarningSerializer(many=True, help_text="What could be better, the worst first.")
+
+
+class RecordingSerializer(serializers.Serializer):
+    """One of the recordings that were sent; the best is used."""
+
+    number = serializers.IntegerField()
+    name = serializers.CharField(allow_blank=True, help_text="Of the file.")
+    used = serializers.BooleanField()
+    score = serializers.FloatField(
+        allow_null=True, help_text="How well it would do, higher is better; null when it cannot be used."
+    )
+    warnings = WarningSerializer(many=True)
 
 
 class ConsentSerializer(serializers.Serializer):
@@ -54,7 +79,12 @@ class VoiceSerializer(serializers.Serializer):
     version = serializers.IntegerField(allow_null=True, help_text="Of the recording; null for a preset.")
     transcript = serializers.CharField(allow_null=True)
     quality = VoiceQualitySerializer(allow_null=True)
+    recordings = RecordingSerializer(many=True)
     consent = ConsentSerializer(allow_null=True)
+    shared = serializers.BooleanField(
+        help_text="With the whole team. Otherwise only who made it and who manages the team see it."
+    )
+    owner = serializers.EmailField(allow_null=True, help_text="Who made it; null for a preset.")
     sample_url = serializers.URLField(help_text="Fetch it with the key.")
     created_at = serializers.DateTimeField()
     voice_id = serializers.UUIDField(help_text="`id`, as ElevenLabs calls it; so are the next four fields.")
@@ -65,7 +95,7 @@ class VoiceSerializer(serializers.Serializer):
 
 
 def voice(row: Voice, request: Request) -> dict[str, Any]:
-    """`row` with `current_version` and its `consent_by` selected."""
+    """`row` with `created_by`, and `current_version` with its `consent_by`, selected."""
     engine = capabilities(settings.CHORUS_ENGINE)
     version = row.current_version
     cloning = engine.cloning if row.kind == Voice.Kind.CLONED else None
@@ -87,7 +117,10 @@ def voice(row: Voice, request: Request) -> dict[str, Any]:
                 "version": version.number if version else None,
                 "transcript": version.transcript if version else None,
                 "quality": _quality(version) if version else None,
+                "recordings": _recordings(version) if version else [],
                 "consent": _consent(version) if version else None,
+                "shared": row.shared,
+                "owner": row.created_by.email if row.created_by else None,
                 "sample_url": sample,
                 "created_at": row.created_at,
                 "voice_id": row.id,
@@ -116,7 +149,25 @@ def _quality(version: VoiceVersion) -> dict[str, Any]:
         "window_end": version.window_end,
         "original_seconds": version.original_seconds,
         "measured": version.quality,
+        "warnings": _warnings(version.quality.get("flaws", [])),
     }
+
+
+def _recordings(version: VoiceVersion) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": clip["number"],
+            "name": clip["name"],
+            "used": clip["chosen"],
+            "score": clip["score"],
+            "warnings": _warnings(clip["problems"]),
+        }
+        for clip in clips.of(version)
+    ]
+
+
+def _warnings(codes: list[str]) -> list[dict[str, str]]:
+    return [{"code": code, "message": str(quality.MESSAGES.get(code, _REFUSED))} for code in codes]
 
 
 def _consent(version: VoiceVersion) -> dict[str, Any]:
@@ -126,6 +177,42 @@ def _consent(version: VoiceVersion) -> dict[str, Any]:
         "by": by.email if by else None,
         "at": version.consent_at,
     }
+
+
+class VoiceVersionSerializer(serializers.Serializer):
+    """A recording of a voice; requests keep the one that they were made with."""
+
+    version = serializers.IntegerField()
+    current = serializers.BooleanField(help_text="Whether it is what is spoken with now.")
+    transcript = serializers.CharField(allow_blank=True)
+    quality = VoiceQualitySerializer()
+    recordings = RecordingSerializer(many=True)
+    consent = ConsentSerializer()
+    origin = serializers.DictField(
+        help_text="Of an imported voice: what its file said of where it comes from and of the first consent."
+    )
+    sample_url = serializers.URLField(help_text="Fetch it with the key.")
+    created_at = serializers.DateTimeField()
+
+
+def voice_version(row: VoiceVersion, voice: Voice, request: Request) -> dict[str, Any]:
+    """`row` with `consent_by` selected."""
+    sample = reverse("api_voice_sample", args=[voice.id], request=request)
+    return dict(
+        VoiceVersionSerializer(
+            {
+                "version": row.number,
+                "current": row.id == voice.current_version_id,
+                "transcript": row.transcript,
+                "quality": _quality(row),
+                "recordings": _recordings(row),
+                "consent": _consent(row),
+                "origin": row.origin,
+                "sample_url": f"{sample}?version={row.number}",
+                "created_at": row.created_at,
+            }
+        ).data
+    )
 
 
 class SynthesisEchoSerializer(serializers.Serializer):

@@ -12,6 +12,8 @@ from synthesis.api import (
     speech,
     syntheses,
     usage,
+    voice_files,
+    voice_versions,
     voices,
     webhooks,
 )
@@ -39,8 +41,20 @@ urlpatterns = [
         name="api_voice_consent",
     ),
     path("voices", voices.VoicesView.as_view(), name="api_voices"),
+    path("voices/import", voice_files.VoiceImportView.as_view(), name="api_voice_import"),
     path("voices/<str:voice_id>", voices.VoiceView.as_view(), name="api_voice"),
     path("voices/<str:voice_id>/sample", voices.VoiceSampleView.as_view(), name="api_voice_sample"),
+    path(
+        "voices/<str:voice_id>/versions",
+        voice_versions.VoiceVersionsView.as_view(),
+        name="api_voice_versions",
+    ),
+    path(
+        "voices/<str:voice_id>/preview",
+        voice_versions.VoicePreviewView.as_view(),
+        name="api_voice_preview",
+    ),
+    path("voices/<str:voice_id>/export", voice_files.VoiceExportView.as_view(), name="api_voice_export"),
     path("syntheses", syntheses.SynthesesView.as_view(), name="api_syntheses"),
     path("syntheses/<str:synthesis_id>", syntheses.SynthesisView.as_view(), name="api_synthesis"),
     path(

@@ -25,7 +25,7 @@ from synthesis.models import (
     VoiceConsent,
     VoiceVersion,
 )
-from synthesis.services import batches, dispatch
+from synthesis.services import batches, clips, dispatch
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,9 @@ def export(user: User) -> Iterator[tuple[str, bytes | Iterator[bytes]]]:
         versions = list(voice.versions.order_by("number"))
         yield f"{folder}/voice.json", _json(_voice(voice, versions))
         for version in versions:
-            for kind, key in (("original", version.original_key), ("prepared.wav", version.processed_key)):
+            sent = {clip["key"]: f"recording-{clip['number']}" for clip in clips.of(version)}
+            files = sent | {version.original_key: "original", version.processed_key: "prepared.wav"}
+            for key, kind in files.items():
                 if (content := _stored(key)) is not None:
                     yield f"{folder}/{version.number}-{kind}", content
     yield "requests.jsonl", _requests(user)
@@ -150,7 +152,14 @@ def erase(user: User) -> dict[str, int]:
     Batch.objects.filter(user=user).delete()
     requests.update(text="", title="", instruction="", deleted_at=now, objects_deleted=False)
     VoiceVersion.objects.filter(voice__in=voices).update(
-        transcript="", original_name="", nearest={}, consent_by=None, original_key="", processed_key=""
+        transcript="",
+        original_name="",
+        nearest={},
+        clips=[],
+        origin={},
+        consent_by=None,
+        original_key="",
+        processed_key="",
     )
     for voice in voices:
         # The row stays, since requests of others name it; nobody can speak with it.

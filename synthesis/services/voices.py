@@ -57,7 +57,7 @@ def create(
     actor.require(permissions.VOICES_WRITE)
     name = _checked_name(name)
     _check_choices(language, gender)
-    _check_consent(consent)
+    check_consent(consent)
     _check_room(actor, name)
     voice = Voice(
         team=actor.team,
@@ -115,10 +115,9 @@ def record_again(
     """
     actor.require(permissions.VOICES_WRITE)
     voice = _changeable(actor, voice_id)
-    _check_consent(consent)
+    check_consent(consent)
     version = _agreed(VoiceVersion(voice=voice), actor)
-    current = _current(voice)
-    version.consent_recording_id = current.consent_recording_id
+    version.consent_recording_id = current(voice).consent_recording_id
     files = clips.fill(version, recordings, team_id=actor.team.id, language=voice.language, window=window)
     clips.store(files)
     with transaction.atomic():
@@ -174,7 +173,7 @@ def update(
         raise NotAllowed(
             _("Only who made a voice, or who manages the team, decides whether it is shared."), param="shared"
         )
-    base = _current(voice) if version is None else find_version(voice, version)
+    base = current(voice) if version is None else find_version(voice, version)
     changed = _copy(base)
     new_version = False
     chosen = clips.chosen_of(base)["number"]
@@ -257,7 +256,12 @@ def delete(*, actor: Actor, voice_id: UUID) -> None:
 def find(actor: Actor, voice_id: UUID) -> Voice:
     """A preset or one of the team's own; VoiceNotFound."""
     actor.require(permissions.VOICES_READ)
-    voice = Voice.objects.usable(actor).select_related("current_version").filter(id=voice_id).first()
+    voice = (
+        Voice.objects.usable(actor)
+        .select_related("created_by", "current_version__consent_by")
+        .filter(id=voice_id)
+        .first()
+    )
     if voice is None:
         raise VoiceNotFound
     return voice
@@ -265,7 +269,7 @@ def find(actor: Actor, voice_id: UUID) -> Voice:
 
 def find_own(actor: Actor, voice_id: UUID, *, lock: bool = False) -> Voice:
     """One of the team's own; VoiceNotFound, also for a preset."""
-    voices = Voice.objects.own(actor).select_related("current_version__consent_by")
+    voices = Voice.objects.own(actor).select_related("created_by", "current_version__consent_by")
     if lock:
         voices = voices.select_for_update(of=("self",))
     voice = voices.filter(id=voice_id).first()
@@ -287,13 +291,15 @@ def _changeable(actor: Actor, voice_id: UUID, *, lock: bool = False) -> Voice:
     return voice
 
 
-def _current(voice: Voice) -> VoiceVersion:
+def current(voice: Voice) -> VoiceVersion:
+    """What `voice` is spoken with; VoiceNotFound for one that has no recording."""
     if voice.current_version is None:  # its upload is not finished yet
         raise VoiceNotFound
     return voice.current_version
 
 
-def _check_consent(consent: bool) -> None:
+def check_consent(consent: bool) -> None:
+    """InvalidInput (`consent_required`) with the statement that must be agreed to."""
     if not consent:
         raise InvalidInput(
             _("A voice needs the consent of its speaker. Confirm: “%(statement)s”")

@@ -1,0 +1,93 @@
+"""`/v1/voices/{id}/export` and `/v1/voices/import`: a voice as a file."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts import permissions
+from accounts.api.base import ApiView, parse_id
+from accounts.api.schema import BODY, errors
+from accounts.errors import InvalidInput
+from synthesis.api import objects
+from synthesis.api.recordings import CONSENT_HELP, ConsentField, agreed
+from synthesis.errors import VoiceNotFound
+from synthesis.services import voice_files
+
+_FORM_BYTES = 64 * 1024
+
+
+class VoiceExportView(ApiView):
+    """To a file."""
+
+    required_scopes = {"GET": permissions.VOICES_WRITE}
+
+    @extend_schema(
+        summary="Export a voice",
+        tags=["Voices"],
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, **errors(404)},
+    )
+    def get(self, request: Request, voice_id: str) -> HttpResponse:
+        """Its current version as a zip: recordings, prepared clip, description, and the record of consent."""
+        voice, data = voice_files.export(actor=self.actor, voice_id=parse_id(voice_id, VoiceNotFound))
+        disposition = content_disposition_header(True, f"{voice.name}.zip") or "attachment"
+        return HttpResponse(
+            data, content_type="application/zip", headers={"Content-Disposition": disposition}
+        )
+
+
+class VoiceImportSerializer(serializers.Serializer):
+    """A form with an exported voice."""
+
+    file = serializers.FileField(
+        allow_empty_file=True, help_text="As `GET /v1/voices/{voice_id}/export` made it."
+    )
+    name = serializers.CharField(
+        required=False, default="", max_length=100, help_text="Another name than the file has."
+    )
+    consent = ConsentField(help_text=CONSENT_HELP)
+    shared = serializers.BooleanField(required=False, default=True)
+
+
+class VoiceImportView(ApiView):
+    """From a file."""
+
+    required_scopes = {"POST": permissions.VOICES_WRITE}
+    parser_classes = [MultiPartParser]
+    body_bytes = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
+
+    @extend_schema(
+        summary="Import a voice",
+        tags=["Voices"],
+        request={"multipart/form-data": VoiceImportSerializer},
+        responses={201: objects.VoiceSerializer, **errors(*BODY, 409, 429)},
+    )
+    def post(self, request: Request) -> Response:
+        """Make a voice from the file of another one, here or elsewhere. The speaker must have agreed to it."""
+        self.hit()
+        values = self.read(VoiceImportSerializer)
+        upload = values["file"]
+        if upload.size > settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024:
+            raise InvalidInput(
+                _("The file is larger than %(max)d MB.") % {"max": settings.CHORUS_MAX_UPLOAD_MB},
+                code="file_too_large",
+                param="file",
+            )
+        created = voice_files.import_(
+            actor=self.actor,
+            data=upload.read(),
+            consent=agreed(values["consent"]),
+            name=values["name"],
+            shared=values["shared"],
+        )
+        answer = Response(objects.voice(created, request), status=201)
+        answer.headers["Location"] = request.build_absolute_uri(f"/v1/voices/{created.id}")
+        return answer

@@ -1,0 +1,99 @@
+"""`/v1/voices/{id}/versions` and `/preview`: other recordings of a voice, and how it sounds."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts import permissions
+from accounts.api.base import ApiView, parse_id
+from accounts.api.fields import InputSerializer, Text
+from accounts.api.negotiation import JsonParser
+from accounts.api.pagination import page
+from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
+from synthesis.api import objects
+from synthesis.api.recordings import RecordingsSerializer, sent, window
+from synthesis.errors import VoiceNotFound
+from synthesis.services import previews, queue, voices
+
+_FORM_BYTES = 64 * 1024
+
+
+class VoiceVersionsView(ApiView):
+    """List and create."""
+
+    required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
+    parser_classes = [MultiPartParser, JsonParser]
+    body_bytes = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
+
+    @extend_schema(
+        summary="List the versions of a voice",
+        tags=["Voices"],
+        parameters=[LIMIT, CURSOR],
+        responses={200: page_of(objects.VoiceVersionSerializer), **errors(400, 404)},
+    )
+    def get(self, request: Request, voice_id: str) -> Response:
+        """Of one of the team's voices, the newest first."""
+        voice = voices.find_own(self.actor, parse_id(voice_id, VoiceNotFound))
+        rows = voices.versions(self.actor, voice.id)
+        return Response(page(request, rows, lambda row: objects.voice_version(row, voice, request)))
+
+    @extend_schema(
+        summary="Record a voice again",
+        tags=["Voices"],
+        request={"multipart/form-data": RecordingsSerializer, "application/json": RecordingsSerializer},
+        responses={201: objects.VoiceSerializer, **errors(*BODY, 404, 409, 429)},
+    )
+    def post(self, request: Request, voice_id: str) -> Response:
+        """Make a new version from other recordings of the same speaker.
+
+        Requests that were submitted before keep theirs, and `PATCH /v1/voices/{voice_id}` with `version` goes back.
+        """
+        self.hit()
+        identifier = parse_id(voice_id, VoiceNotFound)
+        # Another team's voice is nothing to fetch recordings for.
+        voices.find_own(self.actor, identifier)
+        values = self.read(RecordingsSerializer)
+        changed = voices.record_again(
+            actor=self.actor,
+            voice_id=identifier,
+            recordings=sent(values),
+            consent=True,
+            window=window(values),
+        )
+        return Response(objects.voice(changed, request), status=201)
+
+
+class PreviewSerializer(InputSerializer):
+    """What to say."""
+
+    text = Text(
+        default="",
+        allow_blank=True,
+        help_text=f"At most {previews.CHARACTERS} characters; by default a greeting in the voice's language.",
+    )
+
+
+class VoicePreviewView(ApiView):
+    """Try a voice."""
+
+    required_scopes = {"POST": permissions.SYNTHESES_WRITE}
+
+    @extend_schema(
+        summary="Try a voice",
+        tags=["Voices"],
+        request=PreviewSerializer,
+        responses={201: objects.SynthesisSerializer, **errors(*BODY, 404, 429)},
+    )
+    def post(self, request: Request, voice_id: str) -> Response:
+        """Queue a test sentence: a synthesis request like any other, which counts like one."""
+        self.hit()
+        values = self.read(PreviewSerializer)
+        row = previews.submit(
+            actor=self.actor, voice_id=parse_id(voice_id, VoiceNotFound), text=values["text"]
+        )
+        body = objects.synthesis(row, request, outlook=queue.outlook(row))
+        return Response(body, status=201, headers={"Location": body["urls"]["get"]})
