@@ -110,6 +110,12 @@ class LimitReached(ChorusError):
     status = 429
     code = "rate_limit_exceeded"
 
+    def __init__(
+        self, message: str | Promise, *, retry_after: int, code: str | None = None, **details: Any
+    ) -> None:
+        # Never without a time: a client that is told to wait must know how long.
+        super().__init__(message, code=code, retry_after=retry_after, **details)
+
 
 class Unavailable(ChorusError):
     """A part of the service is down for now."""

@@ -95,7 +95,7 @@ class ApiView(APIView):
 
 def _rate_headers(actor: Actor, window: rates.Window) -> dict[str, str]:
     """The IETF draft's headers, and those of OpenAI's clients."""
-    slots = limits.of_team(actor.team).concurrent_requests
+    slots = limits.tightest(actor).concurrent_requests
     return {
         "RateLimit-Policy": (
             f'"burst";q={window.limit};w={rates.WINDOW_SECONDS}, "slots";q={slots};qu="concurrent-requests"'

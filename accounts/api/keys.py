@@ -19,6 +19,8 @@ from accounts.services import keys
 
 #: PostgreSQL's bigint.
 _MOST_CHARACTERS = 2**63 - 1
+#: And its integer.
+_MOST = 2**31 - 1
 
 
 class KeySerializer(serializers.Serializer):
@@ -29,8 +31,14 @@ class KeySerializer(serializers.Serializer):
     hint = serializers.CharField(help_text="How the secret begins.")
     owner = serializers.EmailField(help_text="For whom it acts.")
     scopes = serializers.ListField(child=serializers.CharField())
-    allowed_ips = serializers.ListField(child=serializers.CharField(), help_text="Empty: from everywhere.")
+    allowed_ips = serializers.ListField(
+        child=serializers.CharField(), help_text="Addresses and networks. Empty: from everywhere."
+    )
     characters_per_month = serializers.IntegerField(allow_null=True, help_text="Its own cap.")
+    requests_per_minute = serializers.IntegerField(allow_null=True, help_text="Its own cap.")
+    concurrent_requests = serializers.IntegerField(
+        allow_null=True, help_text="Its own cap on requests that are spoken at once."
+    )
     status = serializers.ChoiceField(["active", "expired", "revoked"])
     created_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
@@ -56,7 +64,17 @@ class KeyCreateSerializer(InputSerializer):
     )
     expires_at = serializers.DateTimeField(required=False)
     characters_per_month = Whole(required=False, min_value=1, max_value=_MOST_CHARACTERS)
-    allowed_ips = serializers.ListField(child=Text(), required=False, default=list, max_length=100)
+    requests_per_minute = Whole(required=False, min_value=1, max_value=_MOST)
+    concurrent_requests = Whole(
+        required=False, min_value=1, max_value=_MOST, help_text="Spoken at once; others wait."
+    )
+    allowed_ips = serializers.ListField(
+        child=Text(),
+        required=False,
+        default=list,
+        max_length=100,
+        help_text="Addresses (`203.0.113.7`) and networks (`10.0.0.0/8`, `2001:db8::/32`).",
+    )
 
 
 def show(key: ApiKey) -> dict[str, Any]:
@@ -72,6 +90,8 @@ def show(key: ApiKey) -> dict[str, Any]:
                 "scopes": key.scopes,
                 "allowed_ips": key.allowed_ips,
                 "characters_per_month": key.characters_per_month,
+                "requests_per_minute": key.requests_per_minute,
+                "concurrent_requests": key.concurrent_requests,
                 "status": status,
                 "created_at": key.created_at,
                 "expires_at": key.expires_at,

@@ -20,6 +20,7 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from accounts.models import ApiKey, Membership
+from accounts.models.fields import normal_network
 from accounts.services import audit
 
 _ALPHABET = string.ascii_letters + string.digits
@@ -34,9 +35,13 @@ def create(
     scopes: Sequence[str] | None = None,
     expires_at: datetime | None = None,
     characters_per_month: int | None = None,
+    requests_per_minute: int | None = None,
+    concurrent_requests: int | None = None,
     allowed_ips: Sequence[str] = (),
 ) -> tuple[ApiKey, str]:
     """A new key for the actor, and its secret, which is never to be had again.
+
+    `allowed_ips` are addresses and networks ("10.0.0.0/8"). The limits are the key's own, below its owner's.
 
     Raises InvalidInput for an unknown scope, a past expiry or an address that is none, and NotAllowed for what goes
     beyond the actor: a scope that they do not have, or, by a key that is bound, a freer key.
@@ -69,15 +74,7 @@ def create(
         raise InvalidInput(
             _("The expiry lies in the past. Choose a later day."), code="expiry_past", param="expires_at"
         )
-    for address in allowed_ips:
-        try:
-            ipaddress.ip_address(address)
-        except ValueError:
-            raise InvalidInput(
-                _("“%(address)s” is not an IP address.") % {"address": address},
-                code="address_invalid",
-                param="allowed_ips",
-            ) from None
+    allowed_ips = list(dict.fromkeys(_network(address) for address in allowed_ips))
     _check_bounds(actor, expires_at, allowed_ips)
     prefix = "".join(secrets.choice(_ALPHABET) for _i in range(10))
     secret = "".join(secrets.choice(_ALPHABET) for _i in range(40))
@@ -91,12 +88,52 @@ def create(
             digest=_digest(secret, pepper_id),
             pepper_id=pepper_id,
             scopes=sorted(chosen),
-            allowed_ips=list(allowed_ips),
+            allowed_ips=allowed_ips,
             characters_per_month=characters_per_month,
+            requests_per_minute=requests_per_minute,
+            concurrent_requests=concurrent_requests,
             expires_at=expires_at,
         )
         audit.record("key.created", actor=actor, target=key, name=name, scopes=key.scopes)
     return key, f"chorus_{prefix}_{secret}"
+
+
+def _network(address: str) -> str:
+    try:
+        return normal_network(address)
+    except ValueError:
+        raise InvalidInput(
+            _("“%(address)s” is neither an IP address nor a network such as 10.0.0.0/8.")
+            % {"address": address},
+            code="address_invalid",
+            param="allowed_ips",
+        ) from None
+
+
+def allows(networks: Sequence[str], ip: str) -> bool:
+    """Whether `ip` is in one of `networks`, or there are none."""
+    if not networks:
+        return True
+    try:
+        address = ipaddress.ip_address(ip)
+    except ValueError:  # no address is known: a connection over a Unix socket without a proxy's word
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        address = address.ipv4_mapped
+    return any(address in ipaddress.ip_network(network, strict=False) for network in networks)
+
+
+def _inside(networks: Sequence[str], outer: Sequence[str]) -> bool:
+    """Whether each of `networks`, and there are some, lies in one of `outer`."""
+    around = [ipaddress.ip_network(network, strict=False) for network in outer]
+
+    def lies(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+        return any(
+            network.version == other.version and network.subnet_of(other)  # type: ignore[arg-type]
+            for other in around
+        )
+
+    return bool(networks) and all(lies(ipaddress.ip_network(network)) for network in networks)
 
 
 def _check_bounds(actor: Actor, expires_at: datetime | None, allowed_ips: Sequence[str]) -> None:
@@ -104,15 +141,15 @@ def _check_bounds(actor: Actor, expires_at: datetime | None, allowed_ips: Sequen
     own = actor.api_key
     if own is None:
         return
-    if own.characters_per_month is not None:
-        # Each new key would have a count of its own.
-        raise NotAllowed(
-            _("A key with a cap of its own cannot create keys. Use one without, or sign in."),
-            param="characters_per_month",
-        )
+    for limit in ("characters_per_month", "requests_per_minute", "concurrent_requests"):
+        if getattr(own, limit) is not None:
+            # Each new key would have a count of its own.
+            raise NotAllowed(
+                _("A key with a cap of its own cannot create keys. Use one without, or sign in."), param=limit
+            )
     if own.expires_at is not None and (expires_at is None or expires_at > own.expires_at):
         raise NotAllowed(_("The new key must not outlive the key that creates it."), param="expires_at")
-    if own.allowed_ips and not (allowed_ips and set(allowed_ips) <= set(own.allowed_ips)):
+    if own.allowed_ips and not _inside(allowed_ips, own.allowed_ips):
         raise NotAllowed(
             _("The new key may be allowed only from addresses of the key that creates it."),
             param="allowed_ips",
@@ -171,7 +208,7 @@ def authenticate(token: str, *, ip: str) -> Actor:
         )
     if key.team.suspended_at is not None:
         raise NotAllowed(_("This team is suspended. Ask your operator."), code="team_suspended")
-    if key.allowed_ips and ip not in key.allowed_ips:
+    if not allows(key.allowed_ips, ip):
         raise NotAllowed(_("This API key may not be used from your address."), code="address_not_allowed")
     membership.team = key.team
     membership.user = key.user

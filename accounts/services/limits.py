@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from accounts.actors import Actor
 from accounts.errors import InvalidInput
-from accounts.models import Membership, Team, UsageCounter
+from accounts.models import ApiKey, Membership, Team, UsageCounter
 from accounts.models.quotas import Override
 
 FIELDS = (
@@ -55,13 +55,17 @@ def of_member(membership: Membership) -> Limits:
     return Limits(**{name: getattr(override, name, None) for name in FIELDS})
 
 
+def of_key(key: ApiKey | None) -> Limits:
+    """What a key may of itself; nothing is limited without one."""
+    return Limits(**{name: getattr(key, name, None) for name in FIELDS})
+
+
 def tightest(actor: Actor) -> Limits:
-    """For each limit the lower of the team's and the person's; none of them is None."""
-    team, member = of_team(actor.team), of_member(actor.membership)
+    """For each limit the lowest of the team's, the person's and the key's; none of them is None."""
+    levels = (of_team(actor.team), of_member(actor.membership), of_key(actor.api_key))
     values = {}
     for name in FIELDS:
-        both = (getattr(team, name), getattr(member, name))
-        values[name] = min(limit for limit in both if limit is not None)
+        values[name] = min(limit for limit in (getattr(level, name) for level in levels) if limit is not None)
     return Limits(**values)
 
 

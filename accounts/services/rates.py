@@ -61,7 +61,7 @@ class Window:
 
 
 def hit(actor: Actor) -> Window | None:
-    """Count one request; LimitReached (`rate_limit_exceeded`) when team or person sent too many in a minute.
+    """Count one request; LimitReached (`rate_limit_exceeded`) when team, person or key sent too many in a minute.
 
     None when Redis does not answer.
     """
@@ -69,6 +69,8 @@ def hit(actor: Actor) -> Window | None:
         f"rate:team:{actor.team.id}": limits.of_team(actor.team).requests_per_minute,
         f"rate:member:{actor.membership.id}": limits.of_member(actor.membership).requests_per_minute,
     }
+    if actor.api_key:
+        allowed[f"rate:key:{actor.api_key.id}"] = limits.of_key(actor.api_key).requests_per_minute
     window = _count({key: limit for key, limit in allowed.items() if limit is not None})
     if window is not None and window.remaining < 0:
         raise LimitReached(

@@ -71,6 +71,68 @@ def test_create_use_show_and_revoke(client, alice):
     assert client.get(f"{URL}/{body['id']}", headers=alice.headers).json()["status"] == "revoked"
 
 
+class TestLimits:
+    def _key(self, client, alice, **limits):
+        response = _post(client, alice.headers, scopes=["usage:read", "syntheses:write"], **limits)
+        assert response.status_code == 201, response.content
+        return response.json(), _headers(response.json()["secret"])
+
+    def test_shown_with_the_key_and_in_its_quota(self, client, alice):
+        body, headers = self._key(client, alice, requests_per_minute=7, concurrent_requests=1)
+        assert (body["requests_per_minute"], body["concurrent_requests"]) == (7, 1)
+        quota = client.get("/v1/quota", headers=headers).json()
+        assert (quota["requests_per_minute"], quota["concurrent_limit"]) == (7, 1)
+        plain = client.get("/v1/quota", headers=alice.headers).json()
+        assert (plain["requests_per_minute"], plain["concurrent_limit"]) == (600, 4)
+
+    def test_never_above_its_owners(self, client, alice):
+        _body, headers = self._key(client, alice, requests_per_minute=10_000, concurrent_requests=100)
+        quota = client.get("/v1/quota", headers=headers).json()
+        assert (quota["requests_per_minute"], quota["concurrent_limit"]) == (600, 4)
+
+    def test_headers_say_which_limit_holds(self, client, alice):
+        factories.preset()
+        _body, headers = self._key(client, alice, requests_per_minute=2, concurrent_requests=3)
+
+        def submit():
+            return client.post(
+                "/v1/syntheses",
+                {"text": "Hello there.", "voice": "Hibari"},
+                content_type="application/json",
+                headers=headers,
+            )
+
+        first, _second, third = submit(), submit(), submit()
+        assert first.status_code == 201, first.content
+        policy = '"burst";q=2;w=60, "slots";q=3;qu="concurrent-requests"'
+        assert first.headers["RateLimit-Policy"] == policy
+        assert first.headers["RateLimit"].startswith('"burst";r=1;t=')
+        assert first.headers["x-ratelimit-limit-requests"] == "2"
+        assert first.headers["x-ratelimit-remaining-requests"] == "1"
+        assert _error(third)[:2] == (429, "rate_limit_exceeded")
+        assert third.headers["RateLimit"].startswith('"burst";r=0;t=')
+        assert 1 <= int(third.headers["Retry-After"]) <= 61
+
+    def test_networks(self, client, alice):
+        body, headers = self._key(client, alice, allowed_ips=["10.9.8.7/8", "2001:db8::/32", "10.0.0.0/8"])
+        assert body["allowed_ips"] == ["10.0.0.0/8", "2001:db8::/32"]
+        assert client.get(f"{URL}/{body['id']}", headers=alice.headers).json()["allowed_ips"] == [
+            "10.0.0.0/8",
+            "2001:db8::/32",
+        ]
+        for address, status in [
+            ("10.1.2.3", 200),
+            ("::ffff:10.1.2.3", 200),
+            ("2001:db8::5", 200),
+            ("11.0.0.1", 403),
+            ("::1", 403),
+            ("", 403),
+        ]:
+            response = client.get("/v1/quota", headers=headers, REMOTE_ADDR=address)
+            assert response.status_code == status, address
+        assert response.json()["error"]["code"] == "address_not_allowed"
+
+
 def test_scopes_when_nobody_chose(client, alice):
     scopes = _post(client, alice.headers).json()["scopes"]
     assert "syntheses:write" in scopes
@@ -130,10 +192,19 @@ class TestNeverMoreThanTheKeyItself:
             assert _error(response) == (403, "permission_denied", "allowed_ips")
         assert _post(client, headers, scopes=["keys:write"], allowed_ips=["127.0.0.1"]).status_code == 201
 
-    def test_a_cap(self, client, alice):
-        headers = self._narrow(alice, characters_per_month=10)
-        response = _post(client, headers, scopes=["keys:write"], characters_per_month=10)
-        assert _error(response) == (403, "permission_denied", "characters_per_month")
+    def test_networks(self, client, alice):
+        headers = self._narrow(alice, allowed_ips=["127.0.0.0/8", "2001:db8::/32"])
+        for wider in (["127.0.0.0/7"], ["0.0.0.0/0"], ["127.0.0.1", "::/0"], ["2001:db9::1"], []):
+            response = _post(client, headers, scopes=["keys:write"], allowed_ips=wider)
+            assert _error(response) == (403, "permission_denied", "allowed_ips")
+        inside = ["127.0.0.1", "127.16.0.0/12", "2001:db8:1::/48"]
+        assert _post(client, headers, scopes=["keys:write"], allowed_ips=inside).status_code == 201
+
+    @pytest.mark.parametrize("limit", ["characters_per_month", "requests_per_minute", "concurrent_requests"])
+    def test_a_cap(self, client, alice, limit):
+        headers = self._narrow(alice, **{limit: 10})
+        response = _post(client, headers, scopes=["keys:write"], **{limit: 10})
+        assert _error(response) == (403, "permission_denied", limit)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +221,13 @@ class TestNeverMoreThanTheKeyItself:
         ({"expires_at": "2020-01-01T00:00:00Z"}, "expiry_past", "expires_at"),
         ({"characters_per_month": 0}, "invalid_value", "characters_per_month"),
         ({"characters_per_month": 2**63}, "invalid_value", "characters_per_month"),
+        ({"requests_per_minute": 0}, "invalid_value", "requests_per_minute"),
+        ({"requests_per_minute": 2**31}, "invalid_value", "requests_per_minute"),
+        ({"concurrent_requests": 1.5}, "invalid_value", "concurrent_requests"),
         ({"allowed_ips": ["localhost"]}, "address_invalid", "allowed_ips"),
+        ({"allowed_ips": ["10.0.0.0/33"]}, "address_invalid", "allowed_ips"),
+        ({"allowed_ips": ["10.0.0.1%eth0"]}, "address_invalid", "allowed_ips"),
+        ({"allowed_ips": [5]}, "invalid_value", "allowed_ips.0"),
     ],
 )
 def test_a_wrong_field_is_named(client, alice, fields, code, param):

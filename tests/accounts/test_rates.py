@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
 
 from accounts import redis
+from accounts.actors import Actor
 from accounts.errors import LimitReached
 from accounts.models import MemberQuota, TeamQuota
-from accounts.services import rates
+from accounts.services import keys, limits, rates
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -52,3 +54,51 @@ def test_a_flushed_redis_forgets_and_an_absent_one_lets_pass(monkeypatch, settin
         assert rates.hit(alice.actor) is None
     finally:
         redis.client.cache_clear()
+
+
+def test_a_keys_own_limit_is_below_its_owners():
+    alice = factories.owner("Alice")
+    key, _secret = keys.create(actor=alice.actor, name="slow", requests_per_minute=2)
+    slow = Actor(alice.actor.membership, key)
+    assert [rates.hit(slow).remaining for _i in range(2)] == [1, 0]
+    with pytest.raises(LimitReached) as caught:
+        rates.hit(slow)
+    assert caught.value.details["requests_limit"] == 2
+    assert caught.value.retry_after >= 1
+    # Nor was the refused one counted for the team.
+    assert rates.hit(alice.by_key).remaining == 597
+
+
+def test_exactly_as_many_as_allowed_whatever_runs_at_once():
+    alice = factories.owner("Alice")
+    key, _secret = keys.create(actor=alice.actor, name="slow", requests_per_minute=20)
+    slow = Actor(alice.actor.membership, key)
+    # Read once, before there are threads: each has a database connection of its own.
+    assert limits.tightest(slow).requests_per_minute == 20
+    passed = []
+
+    def knock() -> None:
+        for _i in range(10):
+            try:
+                rates.hit(slow)
+                passed.append(1)
+            except LimitReached:
+                pass
+
+    threads = [threading.Thread(target=knock) for _i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(passed) == 20
+
+
+def test_one_round_trip(monkeypatch):
+    alice = factories.owner("Alice")
+    key, _secret = keys.create(actor=alice.actor, name="slow", requests_per_minute=2)
+    calls = []
+    monkeypatch.setattr(
+        redis.client(), "execute_command", lambda *args, **_options: calls.append(args) or [1, 1, "0"]
+    )
+    rates.hit(Actor(alice.actor.membership, key))
+    assert [(args[0], args[2]) for args in calls] == [("EVAL", 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from datetime import timedelta
 
@@ -9,7 +10,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from accounts.actors import Actor
 from accounts.models import MemberQuota, TeamQuota, UsageCounter
+from accounts.services import keys
 from synthesis.models import Attempt, Output, SynthesisRequest
 from synthesis.services import dispatch, queue, workers
 from tests import factories
@@ -166,6 +169,23 @@ def test_limits_of_team_and_person_hold_for_what_runs_at_once():
     assert {request.user_id for request in _claim(limit=5)} == {alice.user.id}
     assert SynthesisRequest.objects.filter(status="running").count() == 3
     assert _claim(limit=5) == []
+
+
+def test_a_keys_limit_holds_for_what_runs_at_once_and_its_owners_other_key_goes_on():
+    alice = factories.owner("Alice")
+    TeamQuota.objects.create(team=alice.actor.team, concurrent_requests=3)
+    key, _secret = keys.create(actor=alice.actor, name="one at a time", concurrent_requests=1)
+    slow = dataclasses.replace(alice, by_key=Actor(alice.actor.membership, key))
+    waiting = [factories.submit(slow) for _i in range(3)]
+    first = _claim(limit=3)
+    assert [request.id for request in first] == [waiting[0].id]
+    assert _claim(limit=3) == []
+    others = {factories.submit(alice).id for _i in range(3)}
+    assert {request.id for request in _claim(limit=5)} < others
+    assert SynthesisRequest.objects.filter(status="running").count() == 3
+    assert _claim(limit=5) == []
+    dispatch.cancel(first[0].id)
+    assert [request.id for request in _claim(limit=1)] == [waiting[1].id]
 
 
 def test_priority_then_age_within_a_team():
