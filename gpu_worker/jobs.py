@@ -259,7 +259,9 @@ def _make_segment(
     started = time.monotonic()
     text = spoken(segment.text)
     rate = engine.capabilities.sample_rate
-    resident.expect_progress(within=SILENCE_FIXED + SILENCE_PER_CHARACTER * len(text))
+    length = len(text) or request.characters / request.segments_total
+    resident.expect_progress(within=SILENCE_FIXED + SILENCE_PER_CHARACTER * length)
+    source = _source(request, segment) if request.source_seconds else None
     problem = None
     for attempt in range(SEGMENT_TRIES):
         samples = _synthesise(
@@ -274,6 +276,7 @@ def _make_segment(
                 # Each segment has a seed of its own, which follows from the request's.
                 seed=(request.seed + segment.index + attempt * 7919) % 2**31,
                 cancelled=lease.lost.is_set,
+                source_audio=None if source is None else lambda: source,
                 stream=request.streamed,
             ),
             lease,
@@ -307,6 +310,18 @@ def _make_segment(
         raise _Lost
     segment.audio_key = key
     heard.end()
+
+
+def _source(request: SynthesisRequest, segment: Segment) -> bytes:
+    """The piece of the recording that a conversion says in the voice: WAV."""
+    try:
+        return storage.get(storage.source_key(request, segment.index))
+    except NotFound:
+        raise _SegmentFailed(
+            "source_missing",
+            gettext_noop("The recording was not received in full. Send it again."),
+            retryable=False,
+        ) from None
 
 
 def _synthesise(engine: Engine, job: SegmentJob, lease: _Lease, heard: streams.Publisher) -> Samples:

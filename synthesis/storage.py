@@ -90,6 +90,11 @@ def segment_key(request: SynthesisRequest, index: int) -> str:
     return f"teams/{request.team_id}/requests/{request.id}/{request.attempt}/segment-{index:05d}.flac"
 
 
+def source_key(request: SynthesisRequest, index: int) -> str:
+    """Where a piece of the recording goes that a conversion says in another voice."""
+    return f"teams/{request.team_id}/requests/{request.id}/source/{index:05d}.wav"
+
+
 def request_prefix(team_id: UUID, request_id: UUID) -> str:
     """What all of a request's keys begin with."""
     return f"teams/{team_id}/requests/{request_id}/"

@@ -80,6 +80,8 @@ class SynthesisRequest(models.Model):
     engine_seconds = models.FloatField(default=0)
     #: Seconds of sound of the finished file; outlives the file itself.
     audio_seconds = models.FloatField(default=0, db_default=0)
+    #: Of the recording whose words are said in the voice (a conversion, without a text); 0 for a text.
+    source_seconds = models.FloatField(default=0, db_default=0)
     #: The sweep has removed the stored sound of a request that ended badly.
     objects_deleted = models.BooleanField(default=False)
 

@@ -60,8 +60,9 @@ def delete_orphans() -> int:
     ended = timezone.now() - _GRACE
     orphaned = SynthesisRequest.objects.filter(
         Q(status__in=[Status.FAILED, Status.CANCELED]) | Q(deleted_at__isnull=False),
+        # Nothing is stored for a text before its first attempt.
+        Q(attempt__gt=0) | Q(source_seconds__gt=0),
         completed_at__lt=ended,
-        attempt__gt=0,
         objects_deleted=False,
     )[:_BATCH]
     count = 0

@@ -88,6 +88,11 @@ def retry(*, by: Operator, request_id: UUID) -> SynthesisRequest:
             raise Conflict(_("Only what failed or was canceled can be tried again."), code="not_failed")
         if old.deleted_at is not None:
             raise Conflict(_("Its text was deleted: there is nothing to speak."), code="text_deleted")
+        if old.source_seconds:
+            raise Conflict(
+                _("It converted a recording, which is removed when that fails. Its owner can send it again."),
+                code="recording_removed",
+            )
         if (
             SynthesisRequest.objects.filter(retry_of=old)
             .exclude(status__in=[Status.FAILED, Status.CANCELED])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import permissions
@@ -46,6 +48,8 @@ class Plan:
     seed: int
     title: str
     cloning: str
+    #: Of the recording whose words are said instead of a text (`synthesis.services.conversions`).
+    source_seconds: float = 0.0
 
     @cached_property
     def segments(self) -> list[segmenting.Segment]:
@@ -77,10 +81,7 @@ def plan(
     `voice` is an id or a name; `param` is what the caller's API calls the text; `find` is `find_voice`, or one that
     remembers. Raises InvalidInput (UnknownVoice among them) or NotAllowed.
     """
-    actor.require(permissions.SYNTHESES_WRITE)
-    if actor.team.suspended_at is not None:
-        raise NotAllowed(_("This team is suspended. Ask your operator."), code="team_suspended")
-    operator_settings.require_running()
+    check_actor(actor)
     engine = capabilities(settings.CHORUS_ENGINE)
     # As it was submitted, in NFC: what is trimmed before it is spoken counts as well, so that anybody can count along.
     characters = clean.count(text)
@@ -89,13 +90,7 @@ def plan(
     instructions.check_tags(cleaned, supported=engine.inline_tags, param=param)
     chosen = (find or find_voice)(actor, voice)
     spoken = choose_language(cleaned, language, chosen, engine)
-    if format not in Format.values:
-        raise InvalidInput(
-            _("“%(format)s” is not a format. There are: %(all)s.")
-            % {"format": format, "all": ", ".join(Format.values)},
-            code="format_unknown",
-            param="format",
-        )
+    check_format(format)
     low, high = engine.speed
     if not low <= speed <= high:  # also refuses NaN
         raise InvalidInput(
@@ -112,20 +107,6 @@ def plan(
             param="instruction",
         )
     instruction = instructions.clean_instruction(instruction)
-    if seed is not None and not 0 <= seed <= SEED_MAX:
-        raise InvalidInput(
-            _("The seed must be a whole number from 0 to %(max)d.") % {"max": SEED_MAX},
-            code="seed_out_of_range",
-            param="seed",
-        )
-    title = " ".join(title.split())
-    if len(title) > TITLE_CHARACTERS or not title.isprintable():
-        raise InvalidInput(
-            _("A title has at most %(max)d characters, none of them a control character.")
-            % {"max": TITLE_CHARACTERS},
-            code="title_invalid",
-            param="title",
-        )
     return Plan(
         voice=chosen,
         text=cleaned,
@@ -134,16 +115,67 @@ def plan(
         instruction=instruction,
         format=format,
         speed=speed,
-        seed=secrets.randbelow(SEED_MAX) if seed is None else seed,
-        title=title,
+        seed=checked_seed(seed),
+        title=checked_title(title),
         cloning=engine.cloning if chosen.kind == Voice.Kind.CLONED else "",
     )
 
 
-def submit(*, actor: Actor, planned: Plan, priority: int = 0, streamed: bool = False) -> SynthesisRequest:
+def check_actor(actor: Actor) -> None:
+    """NotAllowed for who may not submit anything right now."""
+    actor.require(permissions.SYNTHESES_WRITE)
+    if actor.team.suspended_at is not None:
+        raise NotAllowed(_("This team is suspended. Ask your operator."), code="team_suspended")
+    operator_settings.require_running()
+
+
+def check_format(format: str) -> None:
+    """InvalidInput for a container that we do not make."""
+    if format not in Format.values:
+        raise InvalidInput(
+            _("“%(format)s” is not a format. There are: %(all)s.")
+            % {"format": format, "all": ", ".join(Format.values)},
+            code="format_unknown",
+            param="format",
+        )
+
+
+def checked_seed(seed: int | None) -> int:
+    """`seed`, or one by chance; InvalidInput for one that some engine's generator does not take."""
+    if seed is not None and not 0 <= seed <= SEED_MAX:
+        raise InvalidInput(
+            _("The seed must be a whole number from 0 to %(max)d.") % {"max": SEED_MAX},
+            code="seed_out_of_range",
+            param="seed",
+        )
+    return secrets.randbelow(SEED_MAX) if seed is None else seed
+
+
+def checked_title(title: str) -> str:
+    """`title` on one line; InvalidInput when it is too long or cannot be shown."""
+    title = " ".join(title.split())
+    if len(title) > TITLE_CHARACTERS or not title.isprintable():
+        raise InvalidInput(
+            _("A title has at most %(max)d characters, none of them a control character.")
+            % {"max": TITLE_CHARACTERS},
+            code="title_invalid",
+            param="title",
+        )
+    return title
+
+
+def submit(
+    *,
+    actor: Actor,
+    planned: Plan,
+    priority: int = 0,
+    streamed: bool = False,
+    hold_seconds: float = 0.0,
+) -> SynthesisRequest:
     """Reserve the characters and queue the request; a worker is rung when the transaction is committed.
 
-    `streamed` has the worker hand out the sound while it speaks (`synthesis.listening`). Raises LimitReached:
+    `streamed` has the worker hand out the sound while it speaks (`synthesis.listening`). For `hold_seconds` no worker
+    takes it. Raises LimitReached:
     `quota_exceeded`, or `concurrent_limit_exceeded` when the team's queue is full.
     """
     with transaction.atomic():
@@ -153,7 +185,12 @@ def submit(*, actor: Actor, planned: Plan, priority: int = 0, streamed: bool = F
         ledger.reserve(actor=actor, request_id=request_id, characters=planned.characters)
         check_queue(actor)
         request = enqueue(
-            actor=actor, planned=planned, request_id=request_id, priority=priority, streamed=streamed
+            actor=actor,
+            planned=planned,
+            request_id=request_id,
+            priority=priority,
+            streamed=streamed,
+            hold_seconds=hold_seconds,
         )
         audit.record(
             "synthesis.submitted",
@@ -174,10 +211,14 @@ def enqueue(
     streamed: bool = False,
     source: str = "",
     retry_of_id: UUID | None = None,
+    hold_seconds: float = 0.0,
 ) -> SynthesisRequest:
     """Queue a request whose characters are reserved under `request_id`, in the caller's transaction."""
+    now = timezone.now()
     request = SynthesisRequest(
         id=request_id,
+        created_at=now,
+        not_before=now + timedelta(seconds=hold_seconds),
         team=actor.team,
         user=actor.user,
         api_key=actor.api_key,
@@ -194,6 +235,7 @@ def enqueue(
         format=planned.format,
         speed=planned.speed,
         seed=planned.seed,
+        source_seconds=planned.source_seconds,
         streamed=streamed,
         priority=priority,
         segments_total=len(planned.segments),
