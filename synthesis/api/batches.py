@@ -18,7 +18,6 @@ from rest_framework import serializers
 from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.reverse import reverse
 
 from accounts import permissions
 from accounts.api.base import ApiView, parse_id
@@ -26,109 +25,16 @@ from accounts.api.pagination import InOrder, page
 from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, errors, page_of
 from accounts.errors import InvalidInput
 from accounts.services import idempotency
-from synthesis.api.syntheses import DRY_RUN, EstimateLimitSerializer
+from synthesis.api import batch_objects
+from synthesis.api.syntheses import DRY_RUN
 from synthesis.errors import BatchNotFound, NotReady
-from synthesis.models import Batch, BatchRow, Status
+from synthesis.models import Batch, Status
 from synthesis.services import batch_files, batch_zip, batches
 
 #: Of a form beside its file.
 _FORM_BYTES = 64 * 1024
 _CSV = 'text,voice,title\n"Hello, and welcome.",Heart,Welcome\nThank you for listening.,Heart,End\n'
 _JSONL = '{"text": "Hello, and welcome.", "title": "Welcome"}\n{"text": "Thank you.", "speed": 0.9}\n'
-
-
-class CountsSerializer(serializers.Serializer):
-    """Rows in each state."""
-
-    queued = serializers.IntegerField(help_text="Also those that are no synthesis requests yet.")
-    running = serializers.IntegerField()
-    succeeded = serializers.IntegerField()
-    failed = serializers.IntegerField()
-    canceled = serializers.IntegerField()
-
-
-class BatchUrlsSerializer(serializers.Serializer):
-    """Where to go from here."""
-
-    get = serializers.URLField()
-    rows = serializers.URLField()
-    cancel = serializers.URLField()
-    retry = serializers.URLField()
-    zip = serializers.URLField()
-
-
-class BatchSerializer(serializers.Serializer):
-    """A batch, and how far it is."""
-
-    id = serializers.UUIDField()
-    status = serializers.ChoiceField(
-        Status.values,
-        help_text="`queued` until a row is spoken, `running` until all have ended; then `failed` if any row failed, "
-        "else `canceled` if any was canceled, else `succeeded`.",
-    )
-    name = serializers.CharField(allow_blank=True)
-    rows_total = serializers.IntegerField()
-    counts = CountsSerializer()
-    characters = serializers.IntegerField(help_text="Of all rows: what it costs when each succeeds.")
-    characters_charged = serializers.IntegerField(help_text="Of the rows that succeeded.")
-    audio_seconds = serializers.FloatField(help_text="Of the rows that succeeded.")
-    source = serializers.ChoiceField(["api", "web"])  # type: ignore[assignment]  # the API's name, also REST framework's
-    created_at = serializers.DateTimeField()
-    completed_at = serializers.DateTimeField(allow_null=True)
-    urls = BatchUrlsSerializer()
-
-
-class BatchRetriedSerializer(BatchSerializer):
-    """A batch of which rows are tried again."""
-
-    retried = serializers.IntegerField(help_text="So many rows.")
-
-
-class BatchEstimateSerializer(serializers.Serializer):
-    """What would become of a file."""
-
-    dry_run = serializers.BooleanField()
-    rows_total = serializers.IntegerField()
-    characters = serializers.IntegerField()
-    limit = EstimateLimitSerializer(allow_null=True)
-
-
-class RowVoiceSerializer(serializers.Serializer):
-    """The voice of a row."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-
-
-class RowErrorSerializer(serializers.Serializer):
-    """Why it failed."""
-
-    code = serializers.CharField()
-    message = serializers.CharField()
-
-
-class RowUrlsSerializer(serializers.Serializer):
-    """Its synthesis request."""
-
-    synthesis = serializers.URLField()
-    audio = serializers.URLField()
-
-
-class BatchRowSerializer(serializers.Serializer):
-    """One text of a batch."""
-
-    row = serializers.IntegerField(help_text="From 1, without empty lines and the line of column names.")
-    line = serializers.IntegerField(help_text="Of the file, from 1: where the row begins.")
-    status = serializers.ChoiceField(Status.values)
-    synthesis_id = serializers.UUIDField(
-        allow_null=True, help_text="Null until the team's queue has a place for it."
-    )
-    title = serializers.CharField(allow_blank=True)
-    voice = RowVoiceSerializer(allow_null=True)
-    characters = serializers.IntegerField()
-    audio_seconds = serializers.FloatField(allow_null=True)
-    error = RowErrorSerializer(allow_null=True)
-    urls = RowUrlsSerializer(allow_null=True)
 
 
 class BatchOptionsSerializer(serializers.Serializer):
@@ -171,7 +77,7 @@ class RawFile:
 class _FileParser(BaseParser):
     kind: ClassVar[str]
 
-    def parse(
+    def parse(  # type: ignore[override]  # REST framework hands on whatever this is
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> RawFile:
         """One byte more than is taken tells that it is too much."""
@@ -198,64 +104,8 @@ class NdJsonParser(JsonLinesParser):
     media_type = "application/x-ndjson"
 
 
-def _show(batch: Batch, state: batches.State, request: Request) -> dict[str, Any]:
-    of = {"args": [batch.id], "request": request}
-    return dict(
-        BatchSerializer(
-            {
-                "id": batch.id,
-                "status": state.status,
-                "name": batch.name,
-                "rows_total": batch.rows_total,
-                "counts": state.counts,
-                "characters": batch.characters,
-                "characters_charged": state.characters,
-                "audio_seconds": state.audio_seconds,
-                "source": batch.source,
-                "created_at": batch.created_at,
-                "completed_at": state.completed_at,
-                "urls": {
-                    "get": reverse("api_batch", **of),
-                    "rows": reverse("api_batch_rows", **of),
-                    "cancel": reverse("api_batch_cancel", **of),
-                    "retry": reverse("api_batch_retry", **of),
-                    "zip": reverse("api_batch_zip", **of),
-                },
-            }
-        ).data
-    )
-
-
 def _shown(batch: Batch, request: Request) -> dict[str, Any]:
-    return _show(batch, batches.states([batch])[batch.id], request)
-
-
-def _show_row(row: BatchRow, request: Request) -> dict[str, Any]:
-    # A request whose text was deleted is not to be found any more.
-    made = row.request if row.request is not None and row.request.deleted_at is None else None
-    code, message = batch_zip.error_of(row)
-    urls = None
-    if made is not None:
-        urls = {
-            "synthesis": reverse("api_synthesis", args=[made.id], request=request),
-            "audio": reverse("api_synthesis_audio", args=[made.id], request=request),
-        }
-    return dict(
-        BatchRowSerializer(
-            {
-                "row": row.number,
-                "line": row.line,
-                "status": row.status,
-                "synthesis_id": made.id if made else None,
-                "title": made.title if made else (row.input or {}).get("title", ""),
-                "voice": {"id": made.voice_id, "name": made.voice.name} if made else None,
-                "characters": row.characters,
-                "audio_seconds": made.audio_seconds if made and row.status == Status.SUCCEEDED else None,
-                "error": {"code": code, "message": message} if code else None,
-                "urls": urls,
-            }
-        ).data
-    )
+    return batch_objects.show(batch, batches.states([batch])[batch.id], request)
 
 
 class BatchesView(ApiView):
@@ -269,13 +119,13 @@ class BatchesView(ApiView):
         summary="List batches",
         tags=["Batches"],
         parameters=[LIMIT, CURSOR],
-        responses={200: page_of(BatchSerializer), **errors(400)},
+        responses={200: page_of(batch_objects.BatchSerializer), **errors(400)},
     )
     def get(self, request: Request) -> Response:
         """The team's, the newest first."""
         body = page(request, batches.visible(self.actor), lambda batch: batch)
         states = batches.states(body["results"])
-        body["results"] = [_show(batch, states[batch.id], request) for batch in body["results"]]
+        body["results"] = [batch_objects.show(batch, states[batch.id], request) for batch in body["results"]]
         return Response(body)
 
     @extend_schema(
@@ -304,7 +154,11 @@ class BatchesView(ApiView):
             OpenApiExample("CSV", _CSV, media_type="text/csv", request_only=True),
             OpenApiExample("JSON Lines", _JSONL, media_type="application/jsonl", request_only=True),
         ],
-        responses={200: BatchEstimateSerializer, 201: BatchSerializer, **errors(*BODY, 422, 429)},
+        responses={
+            200: batch_objects.BatchEstimateSerializer,
+            201: batch_objects.BatchSerializer,
+            **errors(*BODY, 422, 429),
+        },
     )
     def post(self, request: Request) -> Response:
         """Queue every row of a CSV or JSON Lines file. All rows are checked first: when one is wrong (`batch_invalid`
@@ -314,9 +168,9 @@ class BatchesView(ApiView):
         self.hit()
         data, kind, form = _file(request.data)
         options = self.read(BatchOptionsSerializer, {**_strings(request.query_params), **form})
-        name, dry_run = options.pop("name") or form.get("name", ""), options.pop("dry_run")
-        kind = kind or _kind_of(form.get("filename", ""))
-        name = name or form.get("filename", "")
+        filename, dry_run = form.get("filename", ""), options.pop("dry_run")
+        name = options.pop("name") or filename
+        kind = kind or _kind_of(filename)
         if dry_run:
             checked = batches.check(actor=self.actor, data=data, kind=kind, defaults=options)
             batches.clean_name(name)
@@ -385,7 +239,11 @@ class BatchView(ApiView):
 
     required_scopes = {"GET": permissions.SYNTHESES_READ, "DELETE": permissions.SYNTHESES_WRITE}
 
-    @extend_schema(summary="Show a batch", tags=["Batches"], responses={200: BatchSerializer, **errors(404)})
+    @extend_schema(
+        summary="Show a batch",
+        tags=["Batches"],
+        responses={200: batch_objects.BatchSerializer, **errors(404)},
+    )
     def get(self, request: Request, batch_id: str) -> Response:
         """With the number of rows in each state."""
         return Response(_shown(batches.find(self.actor, parse_id(batch_id, BatchNotFound)), request))
@@ -406,13 +264,13 @@ class BatchRowsView(ApiView):
         summary="List the rows of a batch",
         tags=["Batches"],
         parameters=[RowFilterSerializer, LIMIT, CURSOR],
-        responses={200: page_of(BatchRowSerializer), **errors(400, 404)},
+        responses={200: page_of(batch_objects.BatchRowSerializer), **errors(400, 404)},
     )
     def get(self, request: Request, batch_id: str) -> Response:
         """In the order of the file, each with its own state."""
         batch = batches.find(self.actor, parse_id(batch_id, BatchNotFound))
         rows = batches.rows_of(batch, **self.query(RowFilterSerializer))
-        return Response(page(request, rows, lambda row: _show_row(row, request), order=InOrder))
+        return Response(page(request, rows, lambda row: batch_objects.show_row(row, request), order=InOrder))
 
 
 class BatchCancelView(ApiView):
@@ -424,7 +282,7 @@ class BatchCancelView(ApiView):
         summary="Cancel a batch",
         tags=["Batches"],
         request=None,
-        responses={200: BatchSerializer, **errors(404)},
+        responses={200: batch_objects.BatchSerializer, **errors(404)},
     )
     def post(self, request: Request, batch_id: str) -> Response:
         """Rows that have not ended are canceled without charge; those that have stay as they are."""
@@ -441,7 +299,7 @@ class BatchRetryView(ApiView):
         summary="Retry the failed rows of a batch",
         tags=["Batches"],
         request=None,
-        responses={200: BatchRetriedSerializer, **errors(404, 409, 429)},
+        responses={200: batch_objects.BatchRetriedSerializer, **errors(404, 409, 429)},
     )
     def post(self, request: Request, batch_id: str) -> Response:
         """All failed rows, or none when the month's characters do not cover them. Sending it twice does no harm: the

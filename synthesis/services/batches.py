@@ -234,7 +234,7 @@ def states(batches: Iterable[Batch]) -> dict[UUID, State]:
     numbers: dict[str, Any] = {status: Count("id", filter=of) for status, of in OF_STATUS.items()}
     rows = BatchRow.objects.filter(batch__in=[batch.pk for batch in batches])
     ended = Coalesce(F("ended_at"), F("request__completed_at"))
-    found = rows.order_by().values("batch").annotate(**numbers, last=Max(ended))
+    found: Any = rows.order_by().values("batch").annotate(**numbers, last=Max(ended))
     spoken = dict(_spoken(rows))
     states = {}
     for row in found:
