@@ -38,20 +38,14 @@ def claim(*, worker: str, engine: str, limit: int = 1, pool: str = "") -> list[S
 
     Only of teams in `pool`; of those in none when it is empty.
     """
-    with transaction.atomic():
-        ids = turns.take(worker=worker, engine=engine, pool=pool, limit=limit)
-        if not ids:
-            return []
-        requests = list(
-            SynthesisRequest.objects.select_related("voice", "voice_version")
-            .filter(id__in=ids)
-            .order_by("id")
-        )
-        Attempt.objects.bulk_create(
-            Attempt(request=request, number=request.attempt, worker=worker) for request in requests
-        )
-        for request in requests:
-            events.announce(request, queue_moved=True)
+    ids = turns.take(worker=worker, engine=engine, pool=pool, limit=limit)
+    if not ids:
+        return []
+    requests = list(
+        SynthesisRequest.objects.select_related("voice", "voice_version").filter(id__in=ids).order_by("id")
+    )
+    for request in requests:
+        events.announce(request, queue_moved=True)
     return requests
 
 

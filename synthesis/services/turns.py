@@ -15,6 +15,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
+from accounts.ids import new_id
+
 #: `pg_advisory_xact_lock` of the claim.
 CLAIM_LOCK = 0x43484F52
 #: Notes read at once: some 10 ms of work when each is another team's.
@@ -24,11 +26,21 @@ _ROUNDS = 1000
 
 
 def take(*, worker: str, engine: str, pool: str, limit: int) -> list[UUID]:
-    """Mark up to `limit` queued requests as running for `worker`; their ids. In the caller's transaction."""
+    """Mark up to `limit` queued requests as running for `worker`, each with its attempt; their ids.
+
+    One statement, and so a transaction by itself.
+    """
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT chorus_claim(%s, %s, %s, %s, %s, %s)",
-            [worker, engine, pool, limit, settings.CHORUS_LEASE_SECONDS, NOTES],
+            "SELECT chorus_claim(%s, %s, %s, %s::uuid[], %s, %s)",
+            [
+                worker,
+                engine,
+                pool,
+                [new_id() for _attempt in range(limit)],
+                settings.CHORUS_LEASE_SECONDS,
+                NOTES,
+            ],
         )
         return [row[0] for row in cursor.fetchall()]
 

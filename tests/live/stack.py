@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import psutil
+from launcher.process import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 #: A fresh data folder is ready in about 15 s on two cores; a loaded machine takes longer.
@@ -107,6 +108,8 @@ def start(data: Path, engine: str, *, workers: int = 1) -> Stack:
                 *("--port", str(free_port()), "--workers", str(workers)),
             ],
             env=environment,
+            # Whoever started it may be killed before it can stop it.
+            preexec_fn=die_with_parent(signal.SIGTERM),
             stdout=log,
             stderr=subprocess.STDOUT,
         )

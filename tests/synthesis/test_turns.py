@@ -1,0 +1,201 @@
+"""Whose turn it is: noted whoever changes something, exact, and found without a look at all that waits."""
+
+from __future__ import annotations
+
+import random
+import re
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts.models import MemberQuota, Plan, Team, TeamQuota
+from benchmarks import rows
+from synthesis.models import Attempt, Pool, QueueChange, SynthesisRequest, TeamPool, Turn
+from synthesis.services import dispatch, housekeeping, turns
+from tests import factories
+
+pytestmark = pytest.mark.django_db
+
+
+def _claim(limit=1, pool=""):
+    return dispatch.claim(worker="w", engine="hibari", limit=limit, pool=pool)
+
+
+def _pages(teams, queued):
+    """Buffers that a claim touches, of its own and of the functions that it calls."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM synthesis_queuechange")
+        cursor.execute("UPDATE synthesis_synthesisrequest SET status = 'canceled', completed_at = now()")
+        turns.tidy()
+        ids = rows.teams(cursor, teams)
+        rows.requests(cursor, queued, teams=ids, engine="hibari", status="queued")
+        turns.tidy()
+        cursor.execute("VACUUM ANALYZE")
+        for _warm in range(3):
+            assert _claim()
+        cursor.execute(
+            "EXPLAIN (ANALYZE, BUFFERS) SELECT chorus_claim('w', 'hibari', '', ARRAY[uuidv7()], 30, 100)"
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "rows=1" in plan
+    return int(re.search(r"shared hit=(\d+)", plan)[1])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_claim_does_not_read_more_when_more_teams_wait():
+    factories.owner("Alice", plan_=factories.plan("Wide", concurrent_requests=100))
+    factories.preset()
+    few = _pages(5, 50)
+    many = _pages(1_000, 10_000)
+    # An index that is one level deeper is a page more for each look; walking all teams would be some thousand.
+    assert many < 2 * few + 50, (few, many)
+
+
+def test_it_takes_what_a_look_at_everything_would_take():
+    dice = random.Random(7)
+    people = []
+    for number in range(6):
+        plan = factories.plan(
+            f"Plan {number % 3}", weight=[1.0, 2.0, 0.5][number % 3], concurrent_requests=2 + number % 3
+        )
+        people.append(factories.owner(f"Owner{number}", plan_=plan))
+    people += [factories.colleague(people[0], f"Colleague{number}") for number in range(2)]
+    MemberQuota.objects.create(membership=people[-1].actor.membership, concurrent_requests=1)
+    TeamQuota.objects.create(team=people[1].actor.team, concurrent_requests=1)
+    for _turn in range(250):
+        fate = dice.random()
+        if fate < 0.45:
+            request = factories.submit(dice.choice(people))
+            if dice.random() < 0.2:
+                SynthesisRequest.objects.filter(pk=request.pk).update(priority=dice.choice([-5, 5]))
+        elif fate < 0.5 and (running := _some("running", dice)):
+            dispatch.fail(running, code="x", message="y", retryable=True)
+        elif fate < 0.7 and (running := _some("running", dice)):
+            dispatch.cancel(running.pk)
+        elif fate < 0.75 and (queued := _some("queued", dice)):
+            dispatch.cancel(queued.pk)
+        elif fate < 0.8:
+            team = dice.choice(people).actor.team
+            suspended = None if Team.objects.get(pk=team.pk).suspended_at else timezone.now()
+            Team.objects.filter(pk=team.pk).update(suspended_at=suspended)
+        else:
+            best = _best()
+            taken = _claim()
+            assert [request.pk for request in taken] == ([best] if best else [])
+
+
+def _some(status, dice):
+    found = list(SynthesisRequest.objects.filter(status=status).select_related("team__plan"))
+    return dice.choice(found) if found else None
+
+
+def _best():
+    """What comes next, from the rows alone."""
+    now = timezone.now()
+    running = list(SynthesisRequest.objects.filter(status="running"))
+    candidates = []
+    teams = Team.objects.filter(suspended_at=None).select_related("plan")
+    for team in teams:
+        busy = sum(one.team_id == team.pk for one in running)
+        override = TeamQuota.objects.filter(team=team).first()
+        if busy >= (override.concurrent_requests if override else team.plan.concurrent_requests):
+            continue
+        full = {
+            quota.membership.user_id
+            for quota in MemberQuota.objects.filter(membership__team=team)
+            if sum(one.user_id == quota.membership.user_id for one in running) >= quota.concurrent_requests
+        }
+        queued = [
+            one
+            for one in SynthesisRequest.objects.filter(team=team, status="queued", not_before__lte=now)
+            if one.user_id not in full
+        ]
+        if queued:
+            first = min(queued, key=lambda one: (-one.priority, one.created_at))
+            candidates.append(((busy + 1) / team.plan.weight, first.created_at, first.pk))
+    return min(candidates)[2] if candidates else None
+
+
+def test_whatever_lets_a_team_go_on_is_noticed():
+    alice = factories.owner("Alice", plan_=factories.plan("One", concurrent_requests=1))
+    for _number in range(6):
+        factories.submit(alice)
+    team = alice.actor.team
+    assert len(_claim(limit=2)) == 1
+    Plan.objects.filter(pk=team.plan_id).update(concurrent_requests=2)
+    assert len(_claim(limit=2)) == 1
+    TeamQuota.objects.create(team=team, concurrent_requests=3)
+    assert len(_claim(limit=2)) == 1
+    TeamQuota.objects.filter(team=team).update(concurrent_requests=4)
+    Pool.objects.create(name="own")
+    TeamPool.objects.create(team=team, pool_id="own")
+    assert not _claim()
+    assert _claim(pool="own")
+    TeamPool.objects.filter(team=team).delete()
+    TeamQuota.objects.filter(team=team).update(concurrent_requests=9)
+    MemberQuota.objects.create(membership=alice.actor.membership, concurrent_requests=4)
+    assert not _claim()
+    MemberQuota.objects.all().delete()
+    assert _claim()
+    # As the version before does it, which knows of no turns.
+    SynthesisRequest.objects.filter(status="running").update(status="queued", lease_until=None)
+    assert len(_claim(limit=10)) == 6
+
+
+def test_the_end_of_a_pause_needs_no_note():
+    alice = factories.owner("Alice")
+    request = factories.submit(alice)
+    SynthesisRequest.objects.update(not_before=timezone.now() + timedelta(seconds=0.3))
+    assert not _claim()
+    assert Turn.objects.get().look_at is not None
+    assert not QueueChange.objects.exists()
+    threading.Event().wait(0.35)
+    assert [one.pk for one in _claim()] == [request.pk]
+
+
+def test_several_at_once_each_with_its_attempt():
+    alice, charlie = factories.owner("Alice"), factories.owner("Charlie")
+    mine = [factories.submit(alice) for _number in range(3)]
+    theirs = factories.submit(charlie)
+    taken = {request.pk for request in _claim(limit=3)}
+    assert taken == {mine[0].pk, mine[1].pk, theirs.pk}
+    assert {attempt.request_id for attempt in Attempt.objects.all()} == taken
+
+
+def test_the_sweep_reads_what_no_claim_has_read():
+    alice = factories.owner("Alice")
+    factories.submit(alice)
+    assert QueueChange.objects.exists()
+    assert turns.tidy() >= 1
+    assert not QueueChange.objects.exists()
+    assert turns.tidy in [task for task, _seconds in housekeeping.TASKS]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_somebody_holds_is_not_waited_for():
+    alice = factories.owner("Alice")
+    first, second = factories.submit(alice), factories.submit(alice)
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        try:
+            with transaction.atomic():
+                SynthesisRequest.objects.select_for_update().get(pk=first.pk)
+                held.set()
+                done.wait(10)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert held.wait(10)
+        assert [request.pk for request in _claim()] == [second.pk]
+        assert not _claim()
+    finally:
+        done.set()
+        thread.join()
+    assert [request.pk for request in _claim()] == [first.pk]
