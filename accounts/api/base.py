@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
 
+from django.http import HttpResponse, HttpResponseNotModified
+from django.utils.cache import patch_vary_headers
+from django.utils.http import parse_etags
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from rest_framework.request import Request
@@ -89,8 +94,29 @@ class ApiView(APIView):
         if self._window is not None:
             for name, value in _rate_headers(self.actor, self._window).items():
                 response.headers[name] = value
+        if (
+            request.method in {"GET", "HEAD"}
+            and response.status_code == 200
+            and isinstance(response, Response)
+        ):
+            # Kept, but never shown without asking whether it is still so.
+            response.headers.setdefault("Cache-Control", "private, no-cache")
+            patch_vary_headers(response, ["Authorization", "xi-api-key", "Accept-Language"])
+            response.add_post_render_callback(partial(_unless_known, request))
         response.headers.setdefault("Cache-Control", "no-store")
         return response
+
+
+def _unless_known(request: Request, response: HttpResponse) -> HttpResponse | None:
+    """Mark an answer by its content; 304 without it when the caller says that they have the same."""
+    # Weak, since proxies compress: the same content, perhaps in other bytes.
+    tag = f'W/"{hashlib.sha256(response.content).hexdigest()[:32]}"'
+    response.headers["ETag"] = tag
+    known = [entry.removeprefix("W/") for entry in parse_etags(request.headers.get("If-None-Match", ""))]
+    if tag.removeprefix("W/") not in known and "*" not in known:
+        return None
+    kept = {name: response.headers[name] for name in ("ETag", "Cache-Control", "Vary")}
+    return HttpResponseNotModified(headers=kept)
 
 
 def _rate_headers(actor: Actor, window: rates.Window) -> dict[str, str]:

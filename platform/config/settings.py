@@ -63,6 +63,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
+    "corsheaders",
     "whitenoise.runserver_nostatic",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
@@ -84,6 +85,8 @@ MIDDLEWARE = [
     "config.middleware.RequestId",
     "config.observe.Observe",
     "config.internal.AnyHost",
+    # Before whatever may answer by itself: a page elsewhere must be able to read errors as well.
+    "corsheaders.middleware.CorsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -215,6 +218,31 @@ CONTENT_SECURITY_POLICY = {
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+# --- Pages of other origins that call the API: none unless they are named ------------------------------------------
+CHORUS_CORS_ORIGINS = env.words("CHORUS_CORS_ORIGINS")
+CORS_ALLOW_ALL_ORIGINS = CHORUS_CORS_ORIGINS == ["*"]
+CORS_ALLOWED_ORIGINS = [] if CORS_ALLOW_ALL_ORIGINS else CHORUS_CORS_ORIGINS
+# Only what is called by key. Nothing at all, `Vary: origin` included, while nobody is named.
+CORS_URLS_REGEX = r"^/v1/" if CHORUS_CORS_ORIGINS else r"(?!)"
+# Keys are sent in headers; cookies are no business of other origins.
+CORS_ALLOW_CREDENTIALS = False
+CORS_ALLOW_METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"]
+CORS_ALLOW_HEADERS = [
+    *("authorization", "xi-api-key", "content-type", "accept", "accept-language", "x-request-id"),
+    *("idempotency-key", "prefer", "if-none-match", "range", "if-range", "last-event-id", "cache-control"),
+    # What OpenAI's JavaScript client sends of itself.
+    *("openai-organization", "openai-project", "x-stainless-arch", "x-stainless-helper-method"),
+    *("x-stainless-lang", "x-stainless-os", "x-stainless-package-version", "x-stainless-poll-helper"),
+    *("x-stainless-retry-count", "x-stainless-runtime", "x-stainless-runtime-version", "x-stainless-timeout"),
+]
+CORS_EXPOSE_HEADERS = [
+    *("x-request-id", "location", "etag", "retry-after", "x-should-retry", "content-disposition"),
+    *("ratelimit", "ratelimit-policy", "x-ratelimit-limit-requests", "x-ratelimit-remaining-requests"),
+    *("x-ratelimit-reset-requests", "idempotent-replayed", "preference-applied"),
+    *("content-range", "accept-ranges", "content-length", "www-authenticate"),
+]
+CORS_PREFLIGHT_MAX_AGE = 3600
 
 # --- REST framework ---------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
