@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
 from synthesis.api.syntheses import EstimateLimitSerializer
-from synthesis.models import Batch, BatchRow, Status
+from synthesis.models import Batch, BatchRow, Output, Status
 from synthesis.services import batch_zip, batches
 
 
@@ -90,6 +90,16 @@ class RowUrlsSerializer(serializers.Serializer):
     audio = serializers.URLField()
 
 
+class RowOutputSerializer(serializers.Serializer):
+    """The finished file."""
+
+    file = serializers.CharField(help_text="A safe name for it, unique in the batch: as in the zip archive.")
+    content_type = serializers.CharField()
+    bytes = serializers.IntegerField()
+    sha256 = serializers.CharField()
+    seconds = serializers.FloatField()
+
+
 class BatchRowSerializer(serializers.Serializer):
     """One text of a batch."""
 
@@ -102,7 +112,9 @@ class BatchRowSerializer(serializers.Serializer):
     title = serializers.CharField(allow_blank=True)
     voice = RowVoiceSerializer(allow_null=True)
     characters = serializers.IntegerField()
-    audio_seconds = serializers.FloatField(allow_null=True)
+    output = RowOutputSerializer(
+        allow_null=True, help_text="Null until it succeeded, and again when the file's time is over."
+    )
     error = RowErrorSerializer(allow_null=True)
     urls = RowUrlsSerializer(allow_null=True)
 
@@ -157,9 +169,22 @@ def show_row(row: BatchRow, request: Request) -> dict[str, Any]:
                 "title": made.title if made else (row.input or {}).get("title", ""),
                 "voice": {"id": made.voice_id, "name": made.voice.name} if made else None,
                 "characters": row.characters,
-                "audio_seconds": made.audio_seconds if made and row.status == Status.SUCCEEDED else None,
+                "output": _output(row),
                 "error": {"code": code, "message": message} if code else None,
                 "urls": urls,
             }
         ).data
     )
+
+
+def _output(row: BatchRow) -> dict[str, Any] | None:
+    output: Output | None = getattr(row.request, "output", None)
+    if output is None:
+        return None
+    return {
+        "file": batch_zip.file_name(row),
+        "content_type": output.content_type,
+        "bytes": output.bytes,
+        "sha256": output.sha256,
+        "seconds": output.seconds,
+    }

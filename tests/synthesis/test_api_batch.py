@@ -66,11 +66,15 @@ class TestListAndRows:
         ]
         assert rows[0]["synthesis_id"] == str(one.id)
         assert rows[0]["urls"]["audio"].endswith(f"/v1/syntheses/{one.id}/audio")
-        assert (rows[0]["title"], rows[0]["voice"]["name"], rows[0]["audio_seconds"]) == (
-            "First",
-            "Hibari",
-            2.5,
-        )
+        assert (rows[0]["title"], rows[0]["voice"]["name"]) == ("First", "Hibari")
+        assert rows[0]["output"] == {
+            "file": "00001 First.mp3",
+            "content_type": "audio/mpeg",
+            "bytes": len(finished.SOUND),
+            "sha256": one.output.sha256,
+            "seconds": 2.5,
+        }
+        assert rows[1]["output"] is None
         assert rows[1]["error"] == {"code": "engine_error", "message": "It broke."}
         assert claimed.priority == batch_admission.PRIORITY
 
