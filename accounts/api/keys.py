@@ -128,7 +128,8 @@ class KeysView(ApiView):
         self.hit()
         values = self.read(KeyCreateSerializer)
         key, secret = keys.create(actor=self.actor, **values)
-        return Response({**show(key), "secret": secret}, status=201)
+        location = request.build_absolute_uri(f"/v1/keys/{key.id}")
+        return Response({**show(key), "secret": secret}, status=201, headers={"Location": location})
 
 
 class KeyView(ApiView):

@@ -266,7 +266,7 @@ SPECTACULAR_SETTINGS = {
     # A field with a default may be left out of a body and is always in an answer: two shapes.
     "COMPONENT_SPLIT_REQUEST": True,
     # Choices stay with their fields: as components of their own they get names that change with every new route.
-    "POSTPROCESSING_HOOKS": [],
+    "POSTPROCESSING_HOOKS": ["accounts.api.headers.describe"],
 }
 
 # --- Logs: one JSON object a line -------------------------------------------------------------------------------

@@ -64,7 +64,8 @@ class VoiceVersionsView(ApiView):
             consent=True,
             window=window(values),
         )
-        return Response(objects.voice(changed, request), status=201)
+        location = request.build_absolute_uri(f"/v1/voices/{changed.id}")
+        return Response(objects.voice(changed, request), status=201, headers={"Location": location})
 
 
 class PreviewSerializer(InputSerializer):

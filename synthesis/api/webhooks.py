@@ -123,7 +123,10 @@ class WebhooksView(ApiView):
         self.hit()
         values = self.read(WebhookCreateSerializer)
         created = webhooks.create(actor=self.actor, **values)
-        return Response({**_show(created), "secret": created.secret}, status=201)
+        location = request.build_absolute_uri(f"/v1/webhooks/{created.id}")
+        return Response(
+            {**_show(created), "secret": created.secret}, status=201, headers={"Location": location}
+        )
 
 
 class WebhookView(ApiView):

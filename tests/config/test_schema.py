@@ -84,9 +84,26 @@ def test_references_lead_somewhere(schema):
             for value in node:
                 yield from walk(value)
 
-    components = schema["components"]["schemas"]
     for reference in walk(schema):
-        assert reference.removeprefix("#/components/schemas/") in components
+        _here, components, kind, name = reference.split("/")
+        assert name in schema[components][kind]
+
+
+def test_headers_are_described_where_they_are_sent(schema):
+    for path, method, operation in _operations(schema):
+        responses = operation["responses"]
+        for status, response in responses.items():
+            where, headers = f"{method} {path} {status}", set(response["headers"])
+            assert "x-request-id" in headers, where
+            assert ("Retry-After" in headers) == (status in {"429", "503"}), where
+            assert ("Location" in headers) == (status == "201"), where
+            limited = "429" in responses and (status.startswith("2") or status == "429")
+            assert ("RateLimit" in headers) == limited, where
+        reads = method == "get" and "application/json" in responses.get("200", {}).get("content", {})
+        if reads:
+            assert "ETag" in responses["200"]["headers"], path
+            assert "ETag" in responses["304"]["headers"], path
+            assert "If-None-Match" in [parameter["name"] for parameter in operation["parameters"]], path
 
 
 def test_wrong_method(client):
