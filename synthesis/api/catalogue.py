@@ -76,7 +76,7 @@ def _elevenlabs_model(actor: Actor) -> dict[str, Any]:
         "model_id": engine.name,
         "name": engine.label,
         "can_do_text_to_speech": True,
-        "can_do_voice_conversion": False,
+        "can_do_voice_conversion": engine.conversion,
         "can_be_finetuned": False,
         "can_use_style": False,
         "can_use_speaker_boost": False,

@@ -218,7 +218,10 @@ def voice_version(row: VoiceVersion, voice: Voice, request: Request) -> dict[str
 class SynthesisEchoSerializer(serializers.Serializer):
     """What was asked for, after defaults."""
 
-    text = serializers.CharField()
+    text = serializers.CharField(help_text="Empty for a conversion.")
+    source_seconds = serializers.FloatField(
+        allow_null=True, help_text="Of the recording that is said in another voice; null for a text."
+    )
     voice = serializers.UUIDField()
     language = serializers.CharField()
     instruction = serializers.CharField(allow_blank=True)
@@ -341,6 +344,7 @@ def synthesis(row: SynthesisRequest, request: Request, *, outlook: Outlook | Non
                 "workers": outlook.workers if outlook else None,
                 "input": {
                     "text": row.text,
+                    "source_seconds": row.source_seconds or None,
                     "voice": row.voice_id,
                     "language": row.language,
                     "instruction": row.instruction,

@@ -147,13 +147,12 @@ class SynthesesView(HoldingView):
         )
         wait = wanted_wait(request)
         if wait is None:
-            return _created(body, status, replayed)
+            return created(body, status, replayed)
 
         identifier = parse_id(body["id"])
 
         def finish() -> Response:
-            shown = _shown(self, requests.submitted(self.actor, identifier))
-            answer = _created(shown, status, replayed)
+            answer = created(shown(self, requests.submitted(self.actor, identifier)), status, replayed)
             answer.headers["Preference-Applied"] = f"wait={wait}"
             return answer
 
@@ -180,14 +179,15 @@ def _estimate(actor: Actor, planned: submission.Plan) -> dict[str, Any]:
     }
 
 
-def _created(body: dict[str, Any], status: int, replayed: bool) -> Response:
+def created(body: dict[str, Any], status: int, replayed: bool) -> Response:
+    """The answer to a submission."""
     answer = Response(body, status=status, headers={"Location": body["urls"]["get"]})
     if replayed:
         answer.headers["Idempotent-Replayed"] = "true"
     return answer
 
 
-def _shown(view: ApiView, row: SynthesisRequest) -> dict[str, Any]:
+def shown(view: ApiView, row: SynthesisRequest) -> dict[str, Any]:
     """The request as it is now, with its place in the queue."""
     outlook = None if row.is_final else queue.outlook(row)
     return objects.synthesis(row, view.request, outlook=outlook)
@@ -218,7 +218,7 @@ class SynthesisView(ApiView):
     def get(self, request: Request, synthesis_id: str) -> Response:
         """With its place in the queue and the seconds until it is done."""
         row = requests.find(self.actor, parse_id(synthesis_id, RequestNotFound))
-        return Response(_shown(self, row))
+        return Response(shown(self, row))
 
     @extend_schema(
         summary="Delete a synthesis request", tags=["Syntheses"], responses={204: None, **errors(404)}

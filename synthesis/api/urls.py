@@ -5,11 +5,13 @@ from django.urls import path
 from synthesis.api import (
     batches,
     catalogue,
+    conversions,
     elevenlabs,
     elevenlabs_library,
     openai_voices,
     progress,
     speech,
+    steering,
     syntheses,
     usage,
     voice_files,
@@ -55,6 +57,8 @@ urlpatterns = [
         name="api_voice_preview",
     ),
     path("voices/<str:voice_id>/export", voice_files.VoiceExportView.as_view(), name="api_voice_export"),
+    path("conversions", conversions.ConversionsView.as_view(), name="api_conversions"),
+    path("instructions", steering.InstructionsView.as_view(), name="api_instructions"),
     path("syntheses", syntheses.SynthesesView.as_view(), name="api_syntheses"),
     path("syntheses/<str:synthesis_id>", syntheses.SynthesisView.as_view(), name="api_synthesis"),
     path(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from django.utils import timezone
 
 from accounts.models import UsageCounter
 from gpu_worker import jobs, resident
@@ -15,10 +17,12 @@ from gpu_worker.engines.base import Audio, Failed, Finished
 from synthesis import storage
 from synthesis.engines import capabilities
 from synthesis.models import Attempt, SynthesisRequest
-from synthesis.services import dispatch
+from synthesis.services import conversions, dispatch
 from tests import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+SPEECH = Path(__file__).parent.parent / "fixtures" / "speech"
 
 
 @pytest.fixture(scope="module")
@@ -248,3 +252,42 @@ def test_the_log_line_has_the_times_and_never_the_text(worker, caplog):
     assert record.real_time_factor > 0
     assert record.engine_seconds > 0
     assert "swordfish" not in caplog.text + str(vars(record))
+
+
+class TestConversion:
+    @pytest.fixture
+    def request_and_engine(self, settings):
+        settings.CHORUS_ENGINE = "cosyvoice3"
+        alice = factories.owner("Alice")
+        voice = factories.preset("Mei", engine="cosyvoice3", language="zh", preset="mei")
+        audio = (SPEECH / "austen-0870.wav").read_bytes()
+        planned = conversions.plan(actor=alice.actor, voice=str(voice.id), audio=audio)
+        row = conversions.submit(actor=alice.actor, planned=planned)
+        engine = _use(_echo)
+        engine.capabilities = capabilities("cosyvoice3")
+        return alice, planned, row, engine
+
+    def test_the_engine_gets_the_recording_and_no_text(self, request_and_engine):
+        alice, planned, row, engine = request_and_engine
+        conversions.upload(actor=alice.actor, request=row, planned=planned)
+        jobs.run_next()
+        row.refresh_from_db()
+        assert (row.status, row.error_code) == ("succeeded", "")
+        assert [job.text for job in engine.jobs] == [""]
+        assert row.output.seconds == pytest.approx(row.source_seconds, abs=0.2)
+        assert _usage(alice) == (row.characters, 0)
+
+    def test_a_recording_that_never_arrived_fails_without_charge(self, request_and_engine):
+        alice, _planned, row, engine = request_and_engine
+        SynthesisRequest.objects.update(not_before=timezone.now())
+        jobs.run_next()
+        row.refresh_from_db()
+        assert (row.status, row.error_code) == ("failed", "source_missing")
+        assert engine.jobs == []
+        assert _usage(alice) == (0, 0)
+
+
+def _echo(job):
+    samples, _rate = soundfile.read(io.BytesIO(job.source_audio()), dtype="float32")
+    yield Audio(job.key, samples)
+    yield Finished(job.key)

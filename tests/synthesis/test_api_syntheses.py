@@ -69,6 +69,7 @@ class TestSubmit:
         assert body["status"] == "queued"
         assert body["input"] == {
             "text": TEXT,
+            "source_seconds": None,
             "voice": str(voice.id),
             "language": "en-US",
             "instruction": "",
