@@ -34,7 +34,9 @@ _running: list[tuple[Services, Path]] = []
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
     """Around pytest-django's own hook, which reads the settings."""
     only_tells = {"-h", "--help", "--version", "-V"} & set(sys.argv)
-    hands_out = early_config.known_args_namespace.numprocesses and "PYTEST_XDIST_WORKER" not in os.environ
+    # Without pytest-xdist (CosyVoice3's own environment) there is no such option.
+    processes = getattr(early_config.known_args_namespace, "numprocesses", None)
+    hands_out = processes and "PYTEST_XDIST_WORKER" not in os.environ
     os.environ.setdefault("CHORUS_SECRET_KEY", secrets.token_hex(32))
     os.environ.setdefault("CHORUS_PEPPERS", f"1:{secrets.token_hex(32)}")
     os.environ.setdefault("CHORUS_ENGINE", "hibari")
