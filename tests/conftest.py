@@ -23,8 +23,10 @@ def _english() -> Iterator[None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """How pytest-xdist hands the tests out: by file, and all that use one running service together."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
     items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in _LONGEST_FIRST])
     for item in items:
         file = item.nodeid.partition("::")[0]
