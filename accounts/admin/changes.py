@@ -19,6 +19,7 @@ from accounts.panel.modeladmin import PanelAdmin, Table, is_set
 from accounts.panel.operations import Operation, OperationForm, ReasonForm
 from accounts.panel.site import Entry, panel
 from accounts.services import grants, quotas
+from accounts.web.forms import day_input
 
 
 def _undo_preview(by: Operator, objects: Sequence[QuotaChange], values: dict[str, Any]) -> list[Effect]:
@@ -220,7 +221,7 @@ class GrantForm(OperationForm):
     """How much, why, until when."""
 
     characters = forms.IntegerField(min_value=1, max_value=grants.MOST)
-    expires_at = forms.DateField(required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    expires_at = forms.DateField(required=False, widget=day_input())
     reason = forms.CharField(max_length=200, widget=forms.TextInput(attrs={"autocomplete": "off"}))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

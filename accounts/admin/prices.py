@@ -20,13 +20,14 @@ from accounts.panel.modeladmin import PanelAdmin, Table
 from accounts.panel.operations import Operation, OperationForm
 from accounts.panel.site import Entry, panel
 from accounts.services import alerts, prices
+from accounts.web.forms import day_input
 
 
 class PriceForm(OperationForm):
     """A line of the table."""
 
     plan = forms.ModelChoiceField(Plan.objects.order_by("name"), required=False)
-    valid_from = forms.DateField(widget=forms.DateInput(attrs={"type": "date"}))
+    valid_from = forms.DateField(widget=day_input())
     per_million_characters = forms.DecimalField(min_value=0, max_digits=14, decimal_places=4, initial=0)
     per_audio_hour = forms.DecimalField(min_value=0, max_digits=14, decimal_places=4, initial=0)
     per_engine_hour = forms.DecimalField(min_value=0, max_digits=14, decimal_places=4, initial=0)

@@ -19,12 +19,48 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.functional import Promise, cached_property
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from accounts.models import Team, User
 from accounts.panel.operations import MOST, Operation, run_page
 from accounts.panel.site import operator, render_page
 
 Text = str | Promise
+
+
+#: What columns and facts are called whose fields have no words of their own.
+WORDS: dict[str, Text] = {
+    "id": "ID",
+    "api_key": gettext_lazy("API key"),
+    "api_key_id": gettext_lazy("API key"),
+    "attempt": gettext_lazy("attempts"),
+    "audio_seconds": gettext_lazy("audio seconds"),
+    "cloning": gettext_lazy("cloning"),
+    "created_by": gettext_lazy("made by"),
+    "decided_by": gettext_lazy("decided by"),
+    "engine": gettext_lazy("engine"),
+    "engine_seconds": gettext_lazy("engine seconds"),
+    "error_code": gettext_lazy("error"),
+    "error_message": gettext_lazy("what the person is told"),
+    "failures": gettext_lazy("failed attempts"),
+    "grant_id": gettext_lazy("grant"),
+    "lease_until": gettext_lazy("given up at"),
+    "not_before": gettext_lazy("not before"),
+    "pid": "PID",
+    "request_id": gettext_lazy("request"),
+    "source": gettext_lazy("sent by"),
+    "user": gettext_lazy("person"),
+    "voice": gettext_lazy("voice"),
+    "webhook_secret": gettext_lazy("secret of the webhook"),
+    "worker": gettext_lazy("worker"),
+}
+
+
+def label_of(name: Any, model: type[models.Model], model_admin: Any) -> Text:
+    """What a column, fact or filter is called."""
+    if isinstance(name, str) and name in WORDS and not hasattr(model_admin, name):
+        return WORDS[name]
+    return str(label_for_field(name, model, model_admin))
 
 
 def short_time(value: datetime | None, *, seconds: bool = False) -> str:
@@ -197,6 +233,9 @@ class PanelAdmin(admin.ModelAdmin):
         changelist = super().get_changelist_instance(request)
         changelist.result_list = list(changelist.result_list)
         self.prepare(changelist.result_list)
+        for spec in changelist.filter_specs:
+            if (path := getattr(spec, "field_path", "")) in WORDS:
+                spec.title = WORDS[path]
         return changelist
 
     def prepare(self, rows: list[Any]) -> None:
@@ -275,7 +314,7 @@ class PanelAdmin(admin.ModelAdmin):
                 shown = display_for_value(value, "—", boolean=bool(getattr(attribute, "boolean", False)))
             else:
                 shown = display_for_field(value, field, "—")
-            yield label_for_field(name, self.model, self), shown
+            yield label_of(name, self.model, self), shown
 
     def url(self, name: str, *args: Any) -> str:
         """The address of one of this admin's views."""

@@ -18,6 +18,11 @@ def offer(form: forms.BaseForm, name: str, choices: Sequence[tuple[str, Any]]) -
     form.fields[name].choices = choices  # type: ignore[attr-defined]
 
 
+def day_input() -> forms.DateInput:
+    """A calendar. Its value is ISO 8601 in every language: browsers refuse a localised one."""
+    return forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"})
+
+
 class Styled:
     """Give every control the class that the style sheet knows."""
 

@@ -85,7 +85,7 @@ class MisuseReportAdmin(PanelAdmin):
         "decided_by",
     ]
     list_filter = [
-        is_set("decided_at", gettext_lazy("state"), gettext_lazy("decided"), gettext_lazy("open")),
+        is_set("decided_at", gettext_lazy("state"), gettext_lazy("decided"), gettext_lazy("undecided")),
         "kind",
         "decision",
     ]
@@ -135,7 +135,7 @@ class MisuseReportAdmin(PanelAdmin):
     def badges(self, obj: MisuseReport) -> list[tuple[Text, str]]:
         """Open, or what was decided."""
         if obj.is_open:
-            return [(_("open"), "warn")]
+            return [(_("undecided"), "warn")]
         blocked = obj.decision == MisuseReport.Decision.TAKEN_DOWN
         return [(obj.get_decision_display(), "bad" if blocked else "")]
 

@@ -23,7 +23,7 @@ from accounts.errors import ChorusError
 from accounts.models import Team
 from accounts.panel import charts
 from accounts.panel.site import Entry, Page, operator, panel, render_page
-from accounts.web.forms import Styled
+from accounts.web.forms import Styled, day_input
 from accounts.web.shell import add_error
 from synthesis.models import Dimension
 from synthesis.services import forecast, listing, reports
@@ -35,8 +35,8 @@ SHOWN = 200
 class QueryForm(Styled, forms.Form):
     """What the report is about."""
 
-    first = forms.DateField(label=gettext_lazy("From"), widget=forms.DateInput(attrs={"type": "date"}))
-    last = forms.DateField(label=gettext_lazy("To"), widget=forms.DateInput(attrs={"type": "date"}))
+    first = forms.DateField(label=gettext_lazy("From"), widget=day_input())
+    last = forms.DateField(label=gettext_lazy("To"), widget=day_input())
     by = forms.ChoiceField(label=gettext_lazy("Grouped by"), choices=list(reports.GROUPS.items()))
     team = forms.CharField(
         label=gettext_lazy("Team"),

@@ -239,7 +239,7 @@ class VoiceAdmin(PanelAdmin):
                 [
                     link(one, short_time(one.created_at)),
                     one.get_kind_display(),
-                    one.get_decision_display() or _("open"),
+                    one.get_decision_display() or _("undecided"),
                 ]
                 for one in reports
             ]

@@ -79,4 +79,6 @@ def year(requests: int, *, teams: int = 10, people: int = 3, ledger: bool = Fals
             cursor.execute(_LEDGER)
             cursor.execute(_COUNTERS)
         cursor.execute("DROP TABLE members")
+        # As autovacuum does outside of a test's transaction.
+        cursor.execute("ANALYZE synthesis_synthesisrequest, accounts_ledgerentry, accounts_team")
     return start.date(), (end - timedelta(days=1)).date()
