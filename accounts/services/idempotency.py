@@ -28,14 +28,15 @@ KEEP = timedelta(hours=48)
 def once(
     *, actor: Actor, key: str | None, payload: Any, work: Callable[[], tuple[int, dict[str, Any]]]
 ) -> tuple[int, dict[str, Any], bool]:
-    """`(status, body, replayed)` of `work`, which runs in a transaction and at most once for `key`.
+    """`(status, body, replayed)` of `work`, which runs at most once for `key`, and then in a transaction.
+
+    Without a key the services that it calls have transactions of their own: locks are held no longer than they need.
 
     Errors of `work` are not kept: the caller may mend the request and use the key again. Raises InvalidInput for a
     key of more than 255 characters and Unprocessable for a key that came with another payload before.
     """
     if not key:
-        with transaction.atomic():
-            return *work(), False
+        return *work(), False
     if len(key) > 255:
         raise InvalidInput(
             _("An Idempotency-Key has at most 255 characters."),

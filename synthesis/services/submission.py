@@ -242,6 +242,8 @@ def enqueue(
         retry_of_id=retry_of_id,
     )
     request.save(force_insert=True)
+    # It has no file yet: whoever shows it need not ask.
+    request._state.fields_cache["output"] = None
     Segment.objects.bulk_create(
         Segment(request=request, index=index, text=segment.text, pause=segment.pause_after)
         for index, segment in enumerate(planned.segments)
