@@ -52,6 +52,16 @@ class BlockedVoice(UnknownVoice):
         super().__init__(type(self).message % {"reason": reason}, param="voice")
 
 
+class NotAVoice(InvalidInput):
+    """A file that is no exported voice, or was changed since."""
+
+    code = "voice_file_unreadable"
+    message = _("This is not the file of a voice as it was exported: %(reason)s.")
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(type(self).message % {"reason": reason}, param="file")
+
+
 class RequestNotFound(NotFound):
     """No such request in this team."""
 

@@ -67,6 +67,7 @@ _MEANINGS = {
     410: "It was there once: `output_expired`.",
     411: "`length_required`: a body without a length.",
     413: "`payload_too_large`",
+    414: "`address_too_long`: more than 8,000 characters with the query.",
     415: "The body has another content type than this route takes.",
     416: "The range lies outside of the file.",
     422: "It contradicts what was sent before, or cannot be spoken.",
@@ -82,7 +83,7 @@ def errors(*statuses: int) -> dict[int, OpenApiResponse]:
     """Documented errors: `statuses`, and those of every route with a key."""
     return {
         status: OpenApiResponse(ErrorSerializer, description=_MEANINGS[status])
-        for status in sorted({*statuses, 401, 403, 503})
+        for status in sorted({*statuses, 401, 403, 414, 503})
     }
 
 

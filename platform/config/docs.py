@@ -57,11 +57,16 @@ def page(request: HttpRequest, slug: str = "index") -> HttpResponse:
     found = _render(path, path.stat().st_mtime_ns)
     context = {
         "page": found,
-        "pages": [entry for entry in (_title(name, language) for name in slugs()) if entry],
+        "pages": titles(language),
         "errors": error_catalogue.entries() if slug == "errors" else (),
         "elsewhere": found.language != language,
     }
     return render(request, "docs/page.html", context)
+
+
+def titles(language: str) -> list[tuple[str, str]]:
+    """(slug, title) of all pages, in reading order."""
+    return [entry for entry in (_title(name, language) for name in slugs()) if entry]
 
 
 def slugs() -> list[str]:

@@ -164,6 +164,8 @@ PASSWORD_RESET_TIMEOUT = 3600
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
 LOCALE_PATHS = [BASE_DIR / "locale"]
+#: Functions that tell of more to translate than what is marked in the code.
+CHORUS_MORE_WORDS = ["config.reference.words"]
 TIME_ZONE = "UTC"
 USE_TZ = True
 
@@ -266,7 +268,7 @@ SPECTACULAR_SETTINGS = {
     # A field with a default may be left out of a body and is always in an answer: two shapes.
     "COMPONENT_SPLIT_REQUEST": True,
     # Choices stay with their fields: as components of their own they get names that change with every new route.
-    "POSTPROCESSING_HOOKS": ["accounts.api.headers.describe"],
+    "POSTPROCESSING_HOOKS": ["accounts.api.headers.describe", "config.examples.show"],
 }
 
 # --- Logs: one JSON object a line -------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ urlpatterns = [
     path("admin/rq/", include(("synthesis.admin.raw_queue", "django_rq"))),
     path("admin/", admin.site.urls),
     path("docs/", docs.page, name="docs"),
+    path("docs/api", reference.page, name="docs_api"),
     path("docs/<slug:slug>", docs.page, name="docs_page"),
     path("v1/schema", reference.SchemaView.as_view(), name="api_schema"),
     path("v1/", include("accounts.api.urls")),

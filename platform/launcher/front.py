@@ -9,6 +9,8 @@ from pathlib import Path
 
 #: Megabytes of one request; an upload may have 50 (CHORUS_MAX_UPLOAD_MB).
 BODY_LIMIT_MB = 64
+#: Characters of an address with its query; gunicorn takes a first line of so many and 190 more (`processes`).
+ADDRESS_LIMIT = 8_000
 #: Seconds for which a request waits for a web or streams process that is being started again: three seconds on an
 #: idle machine, several times that on one whose cores are all speaking.
 RETRY_SECONDS = 30
@@ -54,11 +56,16 @@ http://:{port} {{
 	}}
 	header -Server
 
+	# Before the web process, which would refuse it as a page of its own.
+	@long expression `size({{http.request.orig_uri}}) > {longest}`
 	@streams path {streams}
 	@held {{
 		method POST
 		path /v1/syntheses
 		header Prefer *wait*
+	}}
+	handle @long {{
+		error 414
 	}}
 	handle @streams {{
 		reverse_proxy unix/streams.sock {{
@@ -83,10 +90,14 @@ http://:{port} {{
 		header Cache-Control no-store
 		@api path /v1/*
 		@large expression `{{err.status_code}} == 413`
+		@long_one expression `{{err.status_code}} == 414`
 		handle @api {{
 			header Content-Type application/json
 			handle @large {{
 				respond {large} 413
+			}}
+			handle @long_one {{
+				respond {long} 414
 			}}
 			handle {{
 				header Retry-After 2
@@ -97,6 +108,9 @@ http://:{port} {{
 			header Content-Type "text/html; charset=utf-8"
 			handle @large {{
 				respond {large_page} 413
+			}}
+			handle @long_one {{
+				respond {long_page} 414
 			}}
 			handle {{
 				header Retry-After 2
@@ -121,8 +135,10 @@ _UPSTREAM = f"""lb_try_duration {RETRY_SECONDS}s
 _WEB_TIMEOUT = f"keepalive off\n\t\t\t\tresponse_header_timeout {WEB_SECONDS}s"
 
 _LARGE = f"The request is larger than {BODY_LIMIT_MB} MB. Send a shorter recording."
+_LONG = "The address is too long. Leave parts of it out, or send them in the body."
 _UNAVAILABLE = "Chorus is just being started again. Try again in a few seconds."
 _LARGE_ZH = f"请求超过 {BODY_LIMIT_MB} MB，请上传更短的录音。"
+_LONG_ZH = "地址过长，请删去一部分，或放在请求体中发送。"
 _UNAVAILABLE_ZH = "Chorus 正在重新启动，请几秒后再试。"
 
 
@@ -136,12 +152,15 @@ def configuration(*, host: str, port: int, trusted_proxies: str = "") -> str:
         host=f"[{host}]" if ":" in host else host,
         port=port,
         limit=BODY_LIMIT_MB,
+        longest=ADDRESS_LIMIT,
         trusted_proxies=f"trusted_proxies static {trusted_proxies}" if trusted_proxies else "",
         streams=" ".join(_STREAMS),
         upstream=_UPSTREAM,
         web_upstream=_UPSTREAM.replace("keepalive off", _WEB_TIMEOUT),
         large=_quoted(_problem(413, "request_too_large", "invalid_request_error", _LARGE)),
         unavailable=_quoted(_problem(503, "unavailable", "api_error", _UNAVAILABLE)),
+        long=_quoted(_problem(414, "address_too_long", "invalid_request_error", _LONG)),
+        long_page=_quoted(_page(_LONG, _LONG_ZH)),
         large_page=_quoted(_page(_LARGE, _LARGE_ZH)),
         unavailable_page=_quoted(_page(_UNAVAILABLE, _UNAVAILABLE_ZH)),
     )

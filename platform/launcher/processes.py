@@ -172,6 +172,8 @@ class Processes:
             f"fd://{self._sockets['web'].fileno()}",
         ]
         argv += ["--worker-class", "gthread", "--workers", str(WEB_WORKERS), "--threads", str(WEB_THREADS)]
+        # The front refuses longer addresses, in the API's shape.
+        argv += ["--limit-request-line", "8190"]
         argv += ["--config", "python:launcher.gunicorn_hooks"]
         argv += ["--preload", "--no-control-socket", "--forwarded-allow-ips", "*", "--graceful-timeout", "20"]
         if os.access(shared_memory, os.W_OK):

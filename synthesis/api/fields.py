@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
 
 from accounts.api.fields import Text
+
+
+class ServerSentEventSerializer(serializers.Serializer):
+    """One event of a stream (`text/event-stream`), of which there are many."""
+
+    event = serializers.CharField(required=False)
+    data = serializers.CharField(help_text="JSON.")  # type: ignore[assignment]  # the field's own name
 
 
 @extend_schema_field(

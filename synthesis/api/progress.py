@@ -11,7 +11,6 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
@@ -21,6 +20,7 @@ from accounts.api.base import ApiView, parse_id
 from accounts.api.schema import errors
 from synthesis import watching
 from synthesis.api import objects
+from synthesis.api.fields import ServerSentEventSerializer
 from synthesis.errors import RequestNotFound
 from synthesis.models import SynthesisRequest
 from synthesis.services import queue, requests
@@ -43,7 +43,7 @@ class SynthesisEventsView(ApiView):
         tags=["Syntheses"],
         responses={
             (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR,
+                ServerSentEventSerializer,
                 description="`event: progress` whenever something changes, with `status`, `segments_done`, "
                 "`segments_total`, `queue_position`, `ahead`, `eta_seconds` and `workers` as JSON; at last "
                 "`event: end` with the whole request, after which the stream ends.",

@@ -19,7 +19,7 @@ from accounts.errors import InvalidInput
 from accounts.services import idempotency
 from synthesis.api import sound
 from synthesis.api.catalogue import check_model, names
-from synthesis.api.fields import VoiceField
+from synthesis.api.fields import ServerSentEventSerializer, VoiceField
 from synthesis.api.held import Hold, HoldingView
 from synthesis.models import Format
 from synthesis.services import requests, submission
@@ -64,7 +64,7 @@ class SpeechView(HoldingView):
         parameters=[IDEMPOTENCY_KEY],
         responses={
             (200, "audio/*"): OpenApiTypes.BINARY,
-            (200, "text/event-stream"): OpenApiTypes.STR,
+            (200, "text/event-stream"): ServerSentEventSerializer,
             **errors(*BODY, 409, 410, 422, 429, 500, 504),
         },
     )

@@ -28,6 +28,7 @@ from accounts.actors import Actor
 from accounts.errors import ChorusError, InvalidInput
 from accounts.services import audit
 from synthesis import storage
+from synthesis.errors import NotAVoice
 from synthesis.models import Voice, VoiceConsent
 from synthesis.services import clips, consents, voices
 
@@ -44,18 +45,6 @@ _DIRECTORY_BYTES = 8 * 1024
 _END = struct.Struct("<4s4H2IH")
 #: Endings by which a program knows a recording; all others are left out.
 _ENDINGS = {"wav", "mp3", "m4a", "mp4", "aac", "webm", "ogg", "opus", "flac", "mov", "3gp", "mka", "mkv"}
-
-
-class NotAVoice(InvalidInput):
-    """A file that is no exported voice, or was changed since."""
-
-    code = "voice_file_unreadable"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            _("This is not the file of a voice as it was exported: %(reason)s.") % {"reason": reason},
-            param="file",
-        )
 
 
 def export(*, actor: Actor, voice_id: UUID) -> tuple[Voice, bytes]:

@@ -177,6 +177,17 @@ def test_a_body_past_the_limit_is_refused_in_the_shape_of_the_api(running):
     assert page.headers["content-type"].startswith("text/html")
 
 
+def test_an_address_that_is_too_long_is_refused_in_the_shape_of_the_api(running):
+    fits = httpx.get(f"{running}/v1/voices?search={'x' * 7900}", trust_env=False)
+    assert fits.status_code == 200
+    answer = httpx.get(f"{running}/v1/voices?search={'x' * 8000}", trust_env=False)
+    assert answer.status_code == 414
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["error"]["code"] == "address_too_long"
+    page = httpx.get(f"{running}/voices/?q={'x' * 8000}", trust_env=False)
+    assert (page.status_code, page.headers["content-type"][:9]) == (414, "text/html")
+
+
 def test_nothing_names_the_server(running):
     assert "server" not in httpx.get(running, trust_env=False).headers
 

@@ -265,6 +265,13 @@ def test_uploads_of_the_largest_size_pass_and_larger_ones_do_not(client):
     assert page.headers["content-type"].startswith("text/html")
 
 
+def test_an_address_that_is_too_long_is_refused_in_the_shape_of_the_api(client):
+    assert client.get(f"/v1/voices?search={'x' * 7900}").status_code == 200
+    refused = client.get(f"/v1/voices?search={'x' * 9000}")
+    assert refused.status_code == 414
+    assert refused.json()["error"]["code"] == "address_too_long"
+
+
 def test_ranges_pass(client):
     answer = client.get("/v1/syntheses/x/audio?bytes=1000", headers={"range": "bytes=10-19"})
     assert answer.status_code == 206

@@ -18,6 +18,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.utils.module_loading import import_string
 from django.utils.translation.template import templatize
 
 #: Names under which the code calls the functions of `django.utils.translation`, and which arguments are strings.
@@ -89,7 +90,7 @@ def catalogue_path(root: Path, locale: str) -> Path:
 
 
 def collect(root: Path) -> Catalog:
-    """Every translatable string of the code and the templates below `root`."""
+    """Every translatable string of the code and the templates below `root`, and of the API's description."""
     catalogue = Catalog(charset="utf-8")
     for path, text in _sources(root):
         name = path.relative_to(root).as_posix()
@@ -97,6 +98,9 @@ def collect(root: Path) -> Catalog:
             "python", io.BytesIO(text.encode()), _KEYWORDS, ["Translators:"], {"encoding": "utf-8"}
         ):
             catalogue.add(message, locations=[(name, 1)], auto_comments=comments, context=context)
+    for source in settings.CHORUS_MORE_WORDS:
+        for text in import_string(source)():
+            catalogue.add(text, locations=[(source, 1)])
     return catalogue
 
 
