@@ -21,7 +21,7 @@ _INSTALL = "run ./chorus cosyvoice install"
 _PROBE = """
 import importlib.metadata as packages, json, sys
 found = {"python": "%d.%d" % sys.version_info[:2]}
-for name in ("torch", "torchaudio", "transformers", "onnxruntime-gpu", "onnxruntime", "modelscope", "chorus-voice"):
+for name in ("torch", "torchaudio", "transformers", "onnxruntime-gpu", "onnxruntime", "modelscope", "chorus-server"):
     try:
         found[name] = packages.version(name)
     except packages.PackageNotFoundError:
@@ -135,7 +135,7 @@ def _environment(place: Installation, probe: dict[str, Any], *, has_driver: bool
     if "error" in probe:
         yield Finding("fault", "environment", f"{place.python} does not run ({probe['error']}): {_INSTALL}")
         return
-    missing = [name for name in ("torch", "torchaudio", "transformers", "chorus-voice") if name not in probe]
+    missing = [name for name in ("torch", "torchaudio", "transformers", "chorus-server") if name not in probe]
     if missing:
         yield Finding("fault", "environment", f"{place.python} has no {', '.join(missing)}: {_INSTALL}")
     else:

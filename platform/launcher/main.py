@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import sys
 import traceback
 from pathlib import Path
 
@@ -17,11 +18,18 @@ from launcher.processes import FINISH_SECONDS
 
 #: Commands that hand their arguments to manage.py, and what they put before them.
 _MANAGE: dict[str, tuple[str, ...]] = {"manage": (), "admin": ("admin",), "ledger": ("admin", "ledger")}
+#: Commands for callers of any server: the same as the wheel of `client/` installs.
+_CALLERS = ("login", "logout", "say", "voices", "batch", "usage")
 
 
 def main(root: str, arguments: list[str]) -> int:
     """Run one command; whatever goes wrong is one line on standard error and a status that is not 0."""
     home = Path(root)
+    if arguments and arguments[0] in _CALLERS:
+        sys.path.insert(0, str(home / "client"))
+        from chorus_voice.main import main as caller
+
+        return caller(arguments)
     options, rest = _parser(home).parse_known_args(arguments)
     if rest and options.command not in {"test", "bench", *_MANAGE}:
         _parser(home).error(f"unknown arguments: {' '.join(rest)}")
@@ -78,7 +86,10 @@ def _run(root: Path, options: argparse.Namespace, rest: list[str]) -> int:
 
 def _parser(root: Path) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="./chorus", description="Chorus: a voice service for teams.", allow_abbrev=False
+        prog="./chorus",
+        description="Chorus: a voice service for teams.",
+        epilog="For callers of a server: login, say, voices, batch, usage; --help after each says more.",
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(
         dest="command",

@@ -221,7 +221,7 @@ WHOLE = {
     "torchaudio": "2.8.0",
     "transformers": "4.51.3",
     "onnxruntime-gpu": "1.22.0",
-    "chorus-voice": "0.1.0",
+    "chorus-server": "0.1.0",
     "cuda": "12.8",
     "gpu": True,
     "free_mib": 20_000,

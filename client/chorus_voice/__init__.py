@@ -1,0 +1,3 @@
+"""The command `chorus`: speech from a Chorus server. Needs nothing but Python."""
+
+__version__ = "0.1.0"
