@@ -120,12 +120,12 @@ class Preset:
 
 
 def preset(service: Stack, language: str = "en-US") -> Preset:
-    """The first voice of a language, by name."""
+    """The first voice of the service's engine in a language, by name."""
     with database(service) as connection:
         row = connection.execute(
             "SELECT id::text, preset, language FROM synthesis_voice"
-            " WHERE team_id IS NULL AND language = %s ORDER BY name LIMIT 1",
-            [language],
+            " WHERE team_id IS NULL AND language = %s AND engine = %s ORDER BY name LIMIT 1",
+            [language, service.environment()["CHORUS_ENGINE"]],
         ).fetchone()
     if row is None:
         raise RuntimeError(f"there is no preset for {language}")
