@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 #: The hash; fields are `name|label|label…`, a histogram's end in `|<bucket>` or `|sum`.
 KEY = "metrics"
+#: Up to when ended requests are counted, as seconds since 1970: whoever is scraped goes on from there.
+MARK = "metrics:until"
 #: Seconds that a claim takes. The aim is 0.015 at the 99th percentile with a million rows queued.
 CLAIM_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 #: Seconds in the queue: from "at once" to "over lunch".
@@ -71,6 +73,14 @@ def note(series: str, value: float) -> None:
         client().hset(KEY, series, str(value))
     except RedisError:
         logger.debug("Redis does not answer: %s is not written down", series)
+
+
+def begin(moment: float) -> None:
+    """Count ended requests from `moment` on, unless that has begun: the first scrape may come much later."""
+    try:
+        client().set(MARK, moment, nx=True)
+    except RedisError:
+        logger.debug("Redis does not answer: counting begins later")
 
 
 def read() -> dict[str, float]:

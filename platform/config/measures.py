@@ -26,8 +26,6 @@ from synthesis.models.workers import ALIVE
 
 logger = logging.getLogger(__name__)
 
-#: Up to when ended requests are in the tally, as seconds since 1970.
-_MARK = "metrics:until"
 #: A transaction may be committed so much later than the time that it writes as the request's end.
 _SETTLED = timedelta(seconds=3)
 
@@ -92,7 +90,7 @@ def advance() -> None:
     redis = client()
     try:
         with redis.lock("metrics:lock", timeout=30, blocking=False):
-            mark = redis.get(_MARK)
+            mark = redis.get(tally.MARK)
             until = timezone.now() - _SETTLED
             since = datetime.fromtimestamp(float(mark), UTC) if mark else until
             if until > since or not mark:
@@ -120,7 +118,7 @@ def _add(since: datetime, until: datetime) -> None:
         cursor.execute(_ATTEMPTS, {"since": since, "until": until})
         for engine, outcome, count in cursor:
             tally.add(pipeline, tally.field("attempts", engine, outcome), count)
-        pipeline.set(_MARK, until.timestamp())
+        pipeline.set(tally.MARK, until.timestamp())
         pipeline.execute()
 
 

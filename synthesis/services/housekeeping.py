@@ -85,8 +85,10 @@ def delete_orphans() -> int:
 
 
 def note_the_round() -> int:
-    """For `/metrics`: an alert tells when the sweep no longer goes round."""
-    tally.note("sweep", timezone.now().timestamp())
+    """For `/metrics`: an alert tells when the sweep no longer goes round, and counting has a beginning."""
+    now = timezone.now().timestamp()
+    tally.begin(now)
+    tally.note("sweep", now)
     return 0
 
 

@@ -11,9 +11,10 @@ from config import measures
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
+from accounts.redis import client as redis
 from synthesis import tally
 from synthesis.models import LedgerCheck, SynthesisRequest, Worker
-from synthesis.services import dispatch, workers
+from synthesis.services import dispatch, housekeeping, workers
 from tests import factories
 
 MADE: dict[str, Any] = {
@@ -107,6 +108,14 @@ def test_a_flushed_redis_starts_at_zero(alice, client):
     assert "chorus_requests_total" not in {
         s.name for family in scrape(client).values() for s in family.samples
     }
+
+
+def test_counting_begins_with_the_service_and_not_with_the_first_scrape(db):
+    housekeeping.note_the_round()
+    began = redis().get(tally.MARK)
+    assert float(began) == pytest.approx(timezone.now().timestamp(), abs=5)
+    housekeeping.note_the_round()
+    assert redis().get(tally.MARK) == began
 
 
 def test_claims_are_timed(db, client):
