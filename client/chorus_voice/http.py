@@ -150,7 +150,7 @@ class Api:
         given = dict(headers or {})
         request = urllib.request.Request(url, data, own | given, method=method)  # noqa: S310  clean_url checked it
         try:
-            return self._opener.open(request, timeout=TIMEOUT)  # type: ignore[no-any-return]
+            return self._opener.open(request, timeout=TIMEOUT)
         except urllib.error.HTTPError as error:
             if error.code in _REDIRECTS and method == "GET":
                 return self._elsewhere(error, given)
@@ -171,7 +171,7 @@ class Api:
             raise self._stranger()
         request = urllib.request.Request(target, headers=headers)  # noqa: S310  http or https
         try:
-            return self._opener.open(request, timeout=TIMEOUT)  # type: ignore[no-any-return]
+            return self._opener.open(request, timeout=TIMEOUT)
         except urllib.error.HTTPError as error:
             with error:
                 words = _("The storage answers {status}.").format(status=error.code)
