@@ -50,7 +50,8 @@ def entries() -> tuple[Entry, ...]:
     for folder in _FOLDERS:
         for path in sorted((Path(settings.BASE_DIR) / folder).rglob("*.py")):
             source = path.read_text(encoding="utf-8")
-            if not _MENTIONED.search(source):  # most files: parsing them all takes the better part of a second
+            # Most files mention none, and parsing them all takes the better part of a second.
+            if not _MENTIONED.search(source):
                 continue
             for entry in _of(ast.parse(source), statuses):
                 known = found.get(entry.code)
