@@ -168,3 +168,9 @@ def check_length(actor: Actor, characters: int, *, param: str) -> None:
             characters=characters,
             characters_limit=allowed,
         )
+
+
+def retention_days(team: Team) -> int:
+    """Days that outputs are kept: as the plan says, or fewer where the team wants that."""
+    plan = team.plan.retention_days
+    return plan if team.retention_days is None else min(plan, team.retention_days)

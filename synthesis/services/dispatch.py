@@ -17,7 +17,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from accounts.services import ledger
+from accounts.services import ledger, limits
 from synthesis import doorbell, events
 from synthesis.models import Attempt, Output, Segment, Status, SynthesisRequest
 from synthesis.services import deliveries, pools, turns
@@ -112,7 +112,7 @@ def complete(request: SynthesisRequest, made: Made) -> bool:
             seconds=made.seconds,
             sample_rate=made.sample_rate,
             attempt=request.attempt,
-            expires_at=now + timedelta(days=request.team.plan.retention_days),
+            expires_at=now + timedelta(days=limits.retention_days(request.team)),
         )
         ledger.settle(request.id)
         _end_attempt(request.id, request.attempt, Attempt.Outcome.SUCCEEDED)

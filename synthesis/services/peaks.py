@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
-import soundfile
 
 from accounts.errors import NotFound
 from synthesis import storage
-from synthesis.audio.join import Samples, join
+from synthesis.audio.join import join
 from synthesis.engines import capabilities
-from synthesis.errors import OutputExpired
 from synthesis.models import Output, SynthesisRequest
+from synthesis.services import sounding
 
 #: One stored peak: 10 ms, of which 25 minutes have 150,000 bytes.
 _WINDOW_SECONDS = 0.01
@@ -40,7 +36,7 @@ def _measure(request: SynthesisRequest) -> npt.NDArray[np.uint8]:
     window = round(rate * _WINDOW_SECONDS)
     loudest: list[npt.NDArray[np.float32]] = []
     rest = np.zeros(0, np.float32)
-    for block in join(_segments(request), rate=rate):
+    for block in join(sounding.parts(request), rate=rate):
         samples = np.concatenate([rest, block])
         whole = len(samples) // window * window
         loudest.append(np.abs(samples[:whole]).reshape(-1, window).max(axis=1))
@@ -49,11 +45,3 @@ def _measure(request: SynthesisRequest) -> npt.NDArray[np.uint8]:
         loudest.append(np.abs(rest).max(keepdims=True))
     peaks: npt.NDArray[np.uint8] = np.rint(np.concatenate(loudest) * 255).astype(np.uint8)
     return peaks
-
-
-def _segments(request: SynthesisRequest) -> Iterator[tuple[Samples, float]]:
-    for segment in request.segments.all():
-        if not segment.audio_key:
-            raise OutputExpired
-        samples, _rate = soundfile.read(io.BytesIO(storage.get(segment.audio_key)), dtype="float32")
-        yield samples, segment.pause

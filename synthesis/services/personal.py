@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -128,7 +129,9 @@ def _stored(key: str) -> bytes | None:
 def erase(user: User) -> dict[str, int]:
     """Remove texts, sound and voices; in the caller's transaction, and the stored objects after it."""
     now = timezone.now()
-    requests = SynthesisRequest.objects.filter(user=user)
+    # Takes of this person's texts, whoever asked for them, hold the same words.
+    takes = list(SynthesisRequest.objects.filter(take_of__request__user=user).values_list("pk", flat=True))
+    requests = SynthesisRequest.objects.filter(Q(user=user) | Q(pk__in=takes))
     batches.end_all_waiting(user_id=user.pk)
     for request_id in requests.filter(completed_at=None).values_list("pk", flat=True):
         dispatch.cancel(request_id)
@@ -139,7 +142,7 @@ def erase(user: User) -> dict[str, int]:
     VoiceVersion.objects.filter(consent_recording__in=consents).update(consent_recording=None)
     counts = {
         "texts": requests.exclude(text="").count(),
-        "recordings": Output.objects.filter(request__user=user).delete()[0],
+        "recordings": Output.objects.filter(request__in=requests).delete()[0],
         "voices": len(voices),
         "voice_recordings": VoiceVersion.objects.filter(voice__in=voices).count(),
         "consent_recordings": consents.filter(deleted_at=None).update(deleted_at=now),
@@ -148,7 +151,7 @@ def erase(user: User) -> dict[str, int]:
             reporter=None, email="", details=""
         ),
     }
-    Segment.objects.filter(request__user=user).delete()
+    Segment.objects.filter(request__in=requests).delete()
     Batch.objects.filter(user=user).delete()
     requests.update(text="", title="", instruction="", deleted_at=now, objects_deleted=False)
     VoiceVersion.objects.filter(voice__in=voices).update(

@@ -6,34 +6,39 @@ import logging
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts import permissions
 from accounts.actors import Actor
+from accounts.errors import InvalidInput
 from accounts.services import audit, idempotency
 from synthesis import storage
 from synthesis.errors import RequestNotFound
-from synthesis.models import Output, SynthesisRequest
-from synthesis.services import dispatch
+from synthesis.models import Favourite, Output, SynthesisRequest
+from synthesis.services import dispatch, submission
 
 logger = logging.getLogger(__name__)
 
 
 def visible(actor: Actor) -> QuerySet[SynthesisRequest]:
-    """The team's requests, the newest first, with voice and output."""
+    """The team's requests, the newest first, with voice and output; without the takes of their segments."""
     actor.require(permissions.SYNTHESES_READ)
-    return _of_team(actor)
+    return _of_team(actor).filter(take_of=None)
 
 
 def _of_team(actor: Actor) -> QuerySet[SynthesisRequest]:
-    requests = SynthesisRequest.objects.filter(team=actor.team, deleted_at=None)
+    requests = SynthesisRequest.objects.filter(team=actor.team, deleted_at=None).annotate(
+        is_favourite=Exists(Favourite.objects.filter(user=actor.user, request=OuterRef("pk")))
+    )
     return requests.select_related("voice", "voice_version", "output").order_by("-id")
 
 
 def find(actor: Actor, request_id: UUID) -> SynthesisRequest:
     """One of the team's requests; RequestNotFound."""
-    found = visible(actor).filter(id=request_id).first()
+    actor.require(permissions.SYNTHESES_READ)
+    found = _of_team(actor).filter(id=request_id).first()
     if found is None:
         raise RequestNotFound
     return found
@@ -58,11 +63,41 @@ def cancel(*, actor: Actor, request_id: UUID) -> SynthesisRequest:
     return found
 
 
+def rename(*, actor: Actor, request_id: UUID, title: str) -> SynthesisRequest:
+    """Give a request another title, or none. Raises InvalidInput."""
+    actor.require(permissions.SYNTHESES_WRITE)
+    found = submitted(actor, request_id)
+    title = " ".join(title.split())
+    if len(title) > submission.TITLE_CHARACTERS or not title.isprintable():
+        raise InvalidInput(
+            _("A title has at most %(max)d characters, none of them a control character.")
+            % {"max": submission.TITLE_CHARACTERS},
+            code="title_invalid",
+            param="title",
+        )
+    found.title = title
+    found.save(update_fields=["title"])
+    return found
+
+
+def set_favourite(*, actor: Actor, request_id: UUID, wanted: bool) -> None:
+    """Mark a request as the person's favourite, or no more; as often as it is asked for."""
+    found = find(actor, request_id)
+    if wanted:
+        Favourite.objects.get_or_create(user=actor.user, request=found)
+    else:
+        Favourite.objects.filter(user=actor.user, request=found).delete()
+
+
 def delete(*, actor: Actor, request_id: UUID) -> None:
     """Remove what was said: text, title, sound. The row stays, as an account of the characters; one that has not ended
     is canceled first.
     """
     actor.require(permissions.SYNTHESES_WRITE)
+    for take in SynthesisRequest.objects.filter(
+        take_of__request=request_id, team=actor.team, deleted_at=None
+    ):
+        delete(actor=actor, request_id=take.id)
     with transaction.atomic():
         found = submitted(actor, request_id)
         dispatch.cancel(found.id)

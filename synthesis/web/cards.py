@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 
 from accounts.templatetags.ui import about, when
 from synthesis import presets
-from synthesis.models import Status, SynthesisRequest, Voice
+from synthesis.models import Format, Status, SynthesisRequest, Voice
 from synthesis.services import queue
+from synthesis.services.takes import Part
 from synthesis.web.wording import excerpt, gender_name, language_name
 
 
@@ -69,6 +70,7 @@ class RequestCard:
     created_at: datetime
     when: str
     format: str
+    other_formats: list[str]
     segments_total: int
     segments_done: int
     now: str
@@ -77,6 +79,8 @@ class RequestCard:
     seconds: float | None
     audio_url: str
     download_url: str
+    peaks_url: str
+    favourite: bool
 
 
 def request_card(request: SynthesisRequest) -> RequestCard:
@@ -85,6 +89,8 @@ def request_card(request: SynthesisRequest) -> RequestCard:
     heading = request.title or excerpt(request.text)
     now = _now(request, expired=output is None)
     audio = reverse("request_audio", args=[request.id])
+    # A recording that was joined anew is another one to the browser's cache.
+    version = f"?v={output.sha256[:12]}" if output else ""
     return RequestCard(
         id=request.id,
         status=request.status,
@@ -95,15 +101,71 @@ def request_card(request: SynthesisRequest) -> RequestCard:
         created_at=request.created_at,
         when=when(request.created_at),
         format=request.format,
+        other_formats=[one for one in Format.values if one != request.format],
         segments_total=request.segments_total,
         segments_done=request.segments_done,
         now=now,
         notice=_notice(request),
         announcement=f"{excerpt(heading, 40)}: {now}",
         seconds=output.seconds if output else None,
-        audio_url=audio if output else "",
-        download_url=f"{audio}?download=1" if output else "",
+        audio_url=f"{audio}{version}" if output else "",
+        download_url=f"{audio}{version}&download=1" if output else "",
+        peaks_url=f"{reverse('request_peaks', args=[request.id])}{version}" if output else "",
+        favourite=bool(getattr(request, "is_favourite", False)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TakeCard:
+    """A take of a part; `id` is empty for the first sound. `now` says what it is doing while it is not ready."""
+
+    id: str
+    label: str
+    audio_url: str
+    chosen: bool
+    ready: bool
+    open: bool
+    now: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartCard:
+    """A part of a recording: `start` and `end` in seconds of it, and what another take would cost."""
+
+    index: int
+    text: str
+    start: float
+    end: float
+    characters: int
+    takes: list[TakeCard]
+
+
+def part_card(request: SynthesisRequest, part: Part, *, characters: int) -> PartCard:
+    """How a part is shown, the first sound as the first of its takes."""
+    segment = part.segment
+    first = TakeCard(
+        id="",
+        label=_("First"),
+        audio_url=reverse("part_sound", args=[request.id, segment.index]),
+        chosen=segment.take_id is None,
+        ready=True,
+        open=False,
+        now="",
+    )
+    others = [
+        TakeCard(
+            id=str(take.id),
+            label=_("Take %(n)d") % {"n": number},
+            audio_url=reverse("request_audio", args=[take.id]),
+            chosen=segment.take_id == take.id,
+            ready=getattr(take, "output", None) is not None,
+            open=not take.is_final,
+            now=_now(take, expired=not hasattr(take, "output")),
+        )
+        for number, take in enumerate(part.takes, 2)
+    ]
+    text = " ".join(segment.text.split())
+    return PartCard(segment.index, text, part.start, part.end, characters, [first, *others])
 
 
 def request_cards(requests: Iterable[SynthesisRequest]) -> list[RequestCard]:

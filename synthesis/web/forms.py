@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.web.forms import Styled, offer
 from synthesis.engines import Capabilities, capabilities
 from synthesis.models import Format, Voice, VoiceVersion
+from synthesis.services import submission
 from synthesis.web.wording import language_name
 
 
@@ -54,6 +55,16 @@ class StudioForm(Styled, forms.Form):
         widget=forms.TextInput,
     )
 
+    seed = forms.IntegerField(
+        label=_("Seed"),
+        required=False,
+        min_value=0,
+        max_value=submission.SEED_MAX,
+        help_text=_("The same seed says it the same way again. Empty: a new one each time."),
+        widget=forms.NumberInput(attrs={"autocomplete": "off", "inputmode": "numeric"}),
+    )
+    stream = forms.BooleanField(label=_("Play while it is made"), required=False, initial=True)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         can = engine()
@@ -68,6 +79,8 @@ class StudioForm(Styled, forms.Form):
         self.fields["speed"].widget.attrs |= {"min": can.speed[0], "max": can.speed[1]}
         if not can.instructions:
             del self.fields["instruction"]
+        if not can.seed:
+            del self.fields["seed"]
 
 
 class VoiceForm(Styled, forms.Form):

@@ -1,18 +1,23 @@
-"""The event stream behind pages: a doorbell for requests that are under way. Served by the ASGI process."""
+"""What pages hear of requests under way: a doorbell, and the sound itself. Served by the ASGI process."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from accounts import permissions
 from accounts.actors import Actor
 from accounts.web.shell import current_actor
-from synthesis import events
+from synthesis import events, listening, watching
+from synthesis.engines import capabilities
+from synthesis.models import Status, SynthesisRequest
+from synthesis.services import requests
 
 #: A comment after so many quiet seconds keeps proxies from closing the stream and finds clients that are gone.
 HEARTBEAT_SECONDS = 15
@@ -48,3 +53,33 @@ async def _messages(actor: Actor) -> AsyncIterator[str]:
             yield "event: queue\ndata: moved\n\n"
         else:
             yield f"event: request\ndata: {heard[1]}\n\n"
+
+
+@require_GET
+async def sound(request: HttpRequest, request_id: UUID) -> HttpResponseBase:
+    """A request as MP3 while it is spoken; its file when it is done, 204 when there is nothing (more) to hear."""
+    actor = await sync_to_async(_actor)(request)
+    if actor is None:
+        return HttpResponse(status=204)
+    row = await sync_to_async(requests.find)(actor, request_id)
+    if row.status == Status.SUCCEEDED:
+        return HttpResponseRedirect(reverse("request_audio", args=[row.id]))
+    if row.is_final:
+        return HttpResponse(status=204)
+    return StreamingHttpResponse(
+        _spoken(row),
+        content_type="audio/mpeg",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Accept-Ranges": "none"},
+    )
+
+
+async def _spoken(row: SynthesisRequest) -> AsyncIterator[bytes]:
+    await watching.release_thread()
+    heard = listening.Sound(format="mp3", rate=capabilities(row.engine).sample_rate)
+    try:
+        async with watching.watch(row.id) as seen:
+            async for data in heard.of(seen):
+                yield data
+    except listening.Ended:
+        # Failed or cancelled on the way: the card says why.
+        return

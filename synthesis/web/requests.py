@@ -1,13 +1,10 @@
-"""Single requests and the history of a team."""
+"""Single requests."""
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.paginator import Paginator
-from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -17,43 +14,9 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from accounts import permissions
 from accounts.web.shell import PageRequest, fragment, show, team_page
-from synthesis.models import Status
 from synthesis.services import requests as service
-from synthesis.web.cards import request_card, request_cards
+from synthesis.web.cards import request_card
 from synthesis.web.wording import language_name
-
-PAGE = 20
-
-
-@require_safe
-@team_page
-def history(request: PageRequest) -> HttpResponse:
-    """Everything that the team has had spoken: search, filter, page."""
-    q = " ".join(request.GET.get("q", "").replace("\0", "").split())
-    states = [("", _("All")), ("open", _("Under way")), ("succeeded", _("Ready")), ("failed", _("Failed"))]
-    states.append(("canceled", _("Cancelled")))
-    state = request.GET.get("state", "")
-    found = service.visible(request.actor)
-    if q:
-        found = found.filter(Q(text__icontains=q) | Q(title__icontains=q))
-    if state == "open":
-        found = found.filter(status__in=[Status.QUEUED, Status.RUNNING])
-    elif state in Status.values:
-        found = found.filter(status=state)
-    page = Paginator(found, PAGE).get_page(request.GET.get("page"))
-    kept = {name: value for name, value in (("q", q), ("state", state)) if value}
-    context = {
-        "page": page,
-        "items": request_cards(page.object_list),
-        "q": q,
-        "state": state,
-        "states": states,
-        "filtering": bool(kept),
-        "query": f"{urlencode(kept)}&" if kept else "",
-        "events_url": reverse("events"),
-        "retention_days": request.actor.team.plan.retention_days,
-    }
-    return show(request, "history/history.html", context, section="history")
 
 
 @require_safe

@@ -19,7 +19,8 @@ from accounts.errors import ChorusError
 from accounts.services import limits, rates
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis.models import SynthesisRequest, Voice, Worker
-from synthesis.services import requests, submission
+from synthesis.services import requests, settings_presets, submission
+from synthesis.web import steering
 from synthesis.web.cards import VoiceCard, request_card, request_cards, voice_card
 from synthesis.web.forms import StudioForm, engine
 from synthesis.web.wording import language_name
@@ -77,9 +78,10 @@ def _submit(request: PageRequest, form: StudioForm) -> SynthesisRequest | None:
             format=values["format"],
             speed=values["speed"],
             language=values["language"],
-            instruction=values.get("instruction", ""),
+            instruction=steering.key_of(values.get("instruction", "")),
+            seed=values.get("seed"),
         )
-        return submission.submit(actor=request.actor, planned=planned)
+        return submission.submit(actor=request.actor, planned=planned, streamed=values["stream"])
     except ChorusError as error:
         if error.code == "voice_not_found":
             form.add_error("voice", _("This voice is no longer there. Choose another one."))
@@ -91,6 +93,12 @@ def _submit(request: PageRequest, form: StudioForm) -> SynthesisRequest | None:
 def _initial(request: PageRequest) -> dict[str, Any]:
     """What “use again” and “use this voice” put into the editor."""
     values: dict[str, Any] = {"voice": request.GET.get("voice", ""), "format": "mp3", "speed": 1.0}
+    chosen = request.GET.get("preset", "")
+    if chosen:
+        try:
+            values |= settings_presets.find(request.actor, UUID(chosen)).values
+        except ValueError:
+            return values
     again = request.GET.get("from", "")
     if again:
         try:
@@ -103,7 +111,8 @@ def _initial(request: PageRequest) -> dict[str, Any]:
             "language": before.language,
             "speed": before.speed,
             "format": before.format,
-            "instruction": before.instruction,
+            "instruction": steering.words_of(before.instruction),
+            "seed": before.seed,
         }
     return values
 
@@ -121,8 +130,20 @@ def _editor(request: PageRequest, form: StudioForm) -> dict[str, Any]:
         "chosen": chosen,
         "own_voices": any(voice.kind == Voice.Kind.CLONED for voice in voices),
         "voice_languages": [(tag, language_name(tag)) for tag in languages],
+        "settings_presets": settings_presets.own(request.actor),
+        "given": _given(request),
+        **steering.palette(),
         **_counts(request),
     }
+
+
+def _given(request: PageRequest) -> str:
+    """What the page brings along and a draft of the browser must not change: everything, all but the text, a voice."""
+    if request.method == "POST" or request.GET.get("from"):
+        return "all"
+    if request.GET.get("preset"):
+        return "settings"
+    return "voice" if request.GET.get("voice") else ""
 
 
 def _order(reader: str | None) -> Callable[[VoiceCard], tuple[bool, bool, str, str]]:
@@ -138,7 +159,7 @@ def _order(reader: str | None) -> Callable[[VoiceCard], tuple[bool, bool, str, s
 
 def _last_voice(request: PageRequest) -> str:
     last = SynthesisRequest.objects.filter(team=request.actor.team, user=request.user).order_by("-id").first()
-    return str(last.voice_id) if last else ""
+    return str(last.voice_id if last else request.actor.team.default_voice or "")
 
 
 def _counts(request: PageRequest) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synthesis.services import dispatch
-from synthesis.web.requests import PAGE
+from synthesis.web.history import PAGE
 from tests import factories
 
 pytestmark = pytest.mark.django_db

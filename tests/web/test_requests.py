@@ -65,7 +65,7 @@ def test_card_while_it_runs(sign_in, alice, queued):
 
 def test_card_when_it_is_done(sign_in, alice, done):
     card = sign_in(alice).get(f"/requests/{done.id}/card/", headers=HTMX).content.decode()
-    assert f'src="/requests/{done.id}/audio/"' in card
+    assert f'src="/requests/{done.id}/audio/?v=' in card
     assert "data-live" not in card
 
 

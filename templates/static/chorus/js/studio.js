@@ -1,5 +1,9 @@
-// The studio's form: live count, speed beside its slider, Ctrl+Enter to submit, a draft that survives a reload.
-import { enhance } from "./dom.js";
+// The studio's form: live count and outline, speed beside its slider, dice, Ctrl+Enter to submit.
+import "./draft.js";
+import { announce, enhance } from "./dom.js";
+
+/** Asked what the text comes to when nobody has typed for so long. */
+const OUTLINE_MS = 700;
 
 /** Characters as they are billed: Unicode code points of the text in NFC. */
 export function characters(value) {
@@ -44,19 +48,40 @@ enhance("form[data-studio]", (form) => {
     }
   });
 
-  const key = `chorus-draft-${form.dataset.studio}`;
-  if (!area.value) {
-    area.value = sessionStorage.getItem(key) ?? "";
-    update();
-  }
-  area.addEventListener("input", () => sessionStorage.setItem(key, area.value));
+  const dice = form.querySelector("[data-dice]");
+  dice?.addEventListener("click", () => {
+    const seed = form.querySelector("[name=seed]");
+    seed.value = String(Math.floor(Math.random() * 2 ** 31));
+    seed.dispatchEvent(new Event("input", { bubbles: true }));
+    announce(seed.value);
+  });
+  form.querySelector("[data-clear]")?.addEventListener("click", () => {
+    // As an edit, so that the browser's own undo brings it back.
+    area.focus();
+    area.select();
+    if (!document.execCommand("delete")) area.value = "";
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+
+  let typing = 0;
+  const outline = form.querySelector("#outline");
+  const ask = () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => outline?.dispatchEvent(new CustomEvent("chorus:outline")), OUTLINE_MS);
+  };
+  form.addEventListener("input", (event) => {
+    if (["text", "language", "speed", "voice"].includes(event.target.name)) ask();
+  });
+  if (area.value.trim()) ask();
 
   const slider = form.querySelector("input[type=range][name=speed]");
   const output = form.querySelector("[data-speed-output]");
   if (slider && output) {
-    slider.addEventListener("input", () => {
+    const say = () => {
       output.textContent = `${Number(slider.value).toFixed(2).replace(/0$/, "")}×`;
-    });
+    };
+    slider.addEventListener("input", say);
+    say();
   }
 });
 

@@ -1,0 +1,81 @@
+"""What a finished request sounds like: its segments in order, with the takes that were chosen."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import IO, cast
+
+import soundfile
+
+from accounts.errors import NotFound
+from synthesis import storage
+from synthesis.audio import encode
+from synthesis.audio.join import Joiner, Samples, join
+from synthesis.engines import capabilities
+from synthesis.errors import OutputExpired
+from synthesis.models import Output, Segment, SynthesisRequest
+
+
+def sound_key(segment: Segment) -> str:
+    """Where the sound of a segment is: its own, or that of the take that was chosen; empty when there is none."""
+    if segment.take_id is not None:
+        # A take is a request for this one segment.
+        key = Segment.objects.filter(request=segment.take_id, index=0).values_list("audio_key", flat=True)
+        if key and key[0]:
+            return key[0]
+    return segment.audio_key
+
+
+def load(key: str) -> Samples:
+    """(samples,) float32 of a stored segment. Raises NotFound and StorageUnavailable."""
+    samples: Samples = soundfile.read(io.BytesIO(storage.get(key)), dtype="float32")[0]
+    return samples
+
+
+def parts(request: SynthesisRequest) -> Iterator[tuple[Samples, float]]:
+    """Each segment's samples, (n,) float32, and the pause after it in seconds. Raises OutputExpired."""
+    for segment in request.segments.all():
+        key = sound_key(segment)
+        if not key:
+            raise OutputExpired
+        yield load(key), segment.pause
+
+
+def spans(request: SynthesisRequest, output: Output) -> list[tuple[float, float]]:
+    """Start and end of each segment in the finished file, in seconds; worked out once and kept beside the file.
+
+    Raises OutputExpired and StorageUnavailable.
+    """
+    key = f"{output.key.rpartition('/')[0]}/spans"
+    try:
+        kept = json.loads(storage.get(key))
+    except NotFound:
+        kept = list(_spans(request))
+        storage.put(key, json.dumps(kept).encode(), "application/json")
+    return [(float(start), float(end)) for start, end in kept]
+
+
+def _spans(request: SynthesisRequest) -> Iterator[tuple[float, float]]:
+    rate = capabilities(request.engine).sample_rate
+    joiner, written, pause = Joiner(rate), 0, 0.0
+    for samples, pause_after in parts(request):
+        start = written / rate + pause
+        written += len(joiner.write(samples)) + len(joiner.end_segment(pause_after))
+        yield round(start, 3), round(max(start, written / rate), 3)
+        pause = pause_after
+
+
+def encode_as(request: SynthesisRequest, container: str, target: IO[bytes]) -> encode.Encoded:
+    """Write the sound of a finished request in another container than it was made in. Raises OutputExpired."""
+    rate = capabilities(request.engine).sample_rate
+    return encode.encode_file(
+        target,
+        join(parts(request), rate=rate),
+        format=cast(encode.Format, container),
+        rate=rate,
+        title=request.title,
+        artist=request.voice.name,
+        comment="Chorus",
+    )
