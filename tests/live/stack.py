@@ -113,16 +113,22 @@ def start(data: Path, engine: str, *, workers: int = 1) -> Stack:
             stdout=log,
             stderr=subprocess.STDOUT,
         )
+    try:
+        _until_ready(process, data)
+    except BaseException:  # also when we are told to stop meanwhile
+        process.terminate()
+        process.wait(120)
+        raise
+    return Stack(process, data, json.loads((data / "ready.json").read_text()))
+
+
+def _until_ready(process: subprocess.Popen[bytes], data: Path) -> None:
     end = time.monotonic() + READY_SECONDS
     while not (data / "ready.json").is_file():
         if process.poll() is not None or time.monotonic() > end:
-            process.terminate()
-            process.wait(120)
-            raise RuntimeError(
-                f"chorus up did not get ready:\n{(data.parent / f'{data.name}.log').read_text()}"
-            )
+            log = (data.parent / f"{data.name}.log").read_text()
+            raise RuntimeError(f"chorus up did not get ready:\n{log}")
         time.sleep(0.1)
-    return Stack(process, data, json.loads((data / "ready.json").read_text()))
 
 
 def submit(client: httpx.Client, text: str, **fields: Any) -> dict[str, Any]:
