@@ -10,7 +10,7 @@ from django.contrib import messages
 from django.contrib.auth import login, update_session_auth_hash, views
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
-from django.urls import reverse, reverse_lazy
+from django.urls import reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import check_for_language
 from django.utils.translation import gettext as _
@@ -46,13 +46,6 @@ class SignIn(views.LoginView):
                 context, status=error.status, headers={"Retry-After": error.retry_after}
             )
         return super().post(request, *args, **kwargs)
-
-    def get_default_redirect_url(self) -> str:
-        """Who runs the service and is in no team has nothing to do in the studio."""
-        user = self.request.user
-        if isinstance(user, User) and user.is_staff and not user.memberships.exists():
-            return reverse("admin:index")
-        return str(super().get_default_redirect_url())
 
     def form_valid(self, form: forms.SignInForm) -> HttpResponse:  # type: ignore[override]
         """Sign in; from here on the pages speak the person's language."""
