@@ -20,6 +20,10 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
         """Those that reported lately and have loaded their engine."""
         return self.filter(last_seen__gt=timezone.now() - ALIVE, state__in=["idle", "busy"])
 
+    def loading(self) -> Self:
+        """Those that are there and load their engine: a minute or so after a start from zero."""
+        return self.filter(last_seen__gt=timezone.now() - ALIVE, state="loading")
+
 
 class Worker(models.Model):
     """One resident worker."""

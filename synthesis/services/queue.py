@@ -97,15 +97,18 @@ class Outlook:
     place: Place | None
     seconds: int | None
     workers: int
+    #: None of them is ready, and one is loading its model.
+    starting: bool = False
 
 
 def outlook(request: SynthesisRequest) -> Outlook:
     """Place in the queue and seconds until done, for a request that has not ended."""
     pool = pools.of_team(request.team_id)
-    workers = Worker.objects.alive().filter(engine=request.engine, pool=pool).count()
+    of_pool = Worker.objects.filter(engine=request.engine, pool=pool)
+    workers = of_pool.alive().count()
     where = place(request)
     if not workers:
-        return Outlook(where, None, 0)
+        return Outlook(where, None, 0, starting=of_pool.loading().exists())
     pace = seconds_per_character(request.engine)
     remaining = request.characters * (1 - request.segments_done / request.segments_total)
     if where is None:

@@ -210,6 +210,10 @@ def _waiting(outlook: queue.Outlook) -> str:
             place = _("%(place)s, %(whose)s") % {"place": place, "whose": every}
         elif own:
             place = _("%(place)s, %(own)d of them from your team") % {"place": place, "own": own}
+    if outlook.starting:
+        return _("%(place)s · a worker is starting: loading the voice model takes up to a few minutes") % {
+            "place": place
+        }
     if not outlook.workers:
         return _("%(place)s · waiting for a worker to come back") % {"place": place}
     if outlook.seconds is None:

@@ -47,7 +47,10 @@ def test_card_while_it_waits(sign_in, alice, bob, queued):
     card = sign_in(bob).get(path, headers=HTMX).content.decode()
     assert "Next in line · waiting for a worker to come back" in card
     assert "data-live" in card
-    worker()
+    first = worker()
+    Worker.objects.update(state="loading")
+    assert "a worker is starting" in sign_in(bob).get(path, headers=HTMX).content.decode()
+    Worker.objects.filter(name=first.name).update(state="busy")
     assert "Next in line · ready in" in sign_in(bob).get(path, headers=HTMX).content.decode()
     factories.submit(alice, "Another one before nobody.")
     second = SynthesisRequest.objects.latest("id")
