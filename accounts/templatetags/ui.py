@@ -11,8 +11,8 @@ from django.forms import BoundField
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
@@ -38,6 +38,16 @@ def icon(name: str, classes: str = "") -> SafeString:
 def words(value: str) -> list[str]:
     """A list of words, to loop over in a template."""
     return value.split()
+
+
+@register.filter
+def code(value: str) -> SafeString:
+    """Plain text, with what stands between backticks as `<code>`."""
+    made = [
+        format_html("<code>{}</code>", part) if number % 2 else escape(part)
+        for number, part in enumerate(value.split("`"))
+    ]
+    return mark_safe("".join(made))  # noqa: S308 (each part is escaped)
 
 
 @register.filter

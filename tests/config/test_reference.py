@@ -63,6 +63,8 @@ class TestPage:
         ):
             assert word in route
         assert "* `" not in html
+        assert "`" not in html
+        assert "<code>wait=n</code>" in route
 
     def test_wrong_method_and_the_link_to_it(self, client):
         assert client.post("/docs/api").status_code == 405

@@ -295,12 +295,13 @@ class TestWhoMay:
 
 
 class TestLibrary:
-    def test_subscription(self, client, alice):
+    def test_subscription(self, client, alice, charlie):
         TeamQuota.objects.create(team=alice.actor.team, characters_per_month=1000, stored_voices=7)
         factories.submit(alice, "Ten chars.")
         body = client.get("/v1/user/subscription", headers=_xi(alice)).json()
         assert (body["tier"], body["character_count"], body["character_limit"]) == ("Test", 10, 1000)
         assert (body["voice_slots_used"], body["voice_limit"], body["status"]) == (0, 7, "active")
+        assert client.get("/v1/user/subscription", headers=_xi(charlie)).json()["character_count"] == 0
 
     def test_history(self, client, alice, charlie, voice):
         rows = [finished.succeed(factories.submit(alice, f"Number {n}.")) for n in range(3)]
