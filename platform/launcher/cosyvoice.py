@@ -121,6 +121,12 @@ def installation(
         raise LauncherError("CosyVoice3 is not installed here: run ./chorus cosyvoice install")
     if not os.access(str(python), os.X_OK):
         raise LauncherError(f"{python} is no Python: run ./chorus cosyvoice install")
+    # Only where we made it: what is in another environment is its owner's affair.
+    packages = read_json(Path(python).parent.parent / "chorus.json").get("packages")
+    if packages is not None and packages != _wanted_packages(root):
+        raise LauncherError(
+            f"{python} has the packages of another version of Chorus: run ./chorus cosyvoice install again"
+        )
     return Installation(Path(python), Path(home), str(model or MODEL))
 
 

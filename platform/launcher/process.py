@@ -71,6 +71,7 @@ class Child:
         self.stop_timeout = stop_timeout
         self.pass_fds = tuple(pass_fds)
         self.process: subprocess.Popen[bytes] | None = None
+        self._logged_before = 0
 
     def start(self) -> None:
         """Start it. Must be called from the main thread, see the module's docstring."""
@@ -79,6 +80,7 @@ class Child:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         try:
             with self.log.open("ab") as output:
+                self._logged_before = output.tell()
                 self.process = subprocess.Popen(
                     self.argv,
                     stdin=subprocess.DEVNULL,
@@ -148,6 +150,15 @@ class Child:
                 os.truncate(self.log, 0)
         except OSError:
             return  # a full disk is reported by the services themselves
+
+    def said(self) -> bytes:
+        """What it has written to its log since it was started."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(self._logged_before)
+                return file.read()
+        except OSError:
+            return b""
 
     def last_lines(self, count: int = 3) -> str:
         """The end of its log as one line, for messages."""

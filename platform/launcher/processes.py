@@ -136,7 +136,10 @@ class Processes:
             ],
             cwd=root,
             stop_timeout=FINISH_SECONDS,
+            pass_fds=(),
             MALLOC_ARENA_MAX="2",
+            # Another environment need not have this project installed in it.
+            **({"PYTHONPATH": str(root / "platform")} if worker_python else {}),
         )
 
     def front(self, *, host: str, port: int) -> Child:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import urllib.error
 import urllib.request
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 ACCOUNT_KEYS = ("email", "password", "api_key", "admin_email", "admin_password")
+#: What `gpu_worker.supervisor` writes.
+_WORKER_ENDED = re.compile(r"Worker \S+ ended with status")
 _EXAMPLE = "Hello from Chorus. This sentence was spoken by your own server."
 
 
@@ -36,6 +39,17 @@ def what_is_missing(url: str) -> str:
     status, parts = _get(f"{url}/readyz")
     missing = [name for name, state in parts.items() if name != "status" and state != "ok"]
     return f"missing: {', '.join(missing)}" if missing else f"{url}/readyz answers {status}"
+
+
+def why_workers_end(log: bytes, *, times: int) -> str:
+    """The last words of a worker, from what the supervisor's `log` has of this start; empty unless workers have ended
+    `times` times. They keep their supervisor alive, so that nothing else shows it."""
+    lines = [line.strip() for line in log.decode(errors="replace").splitlines() if line.strip()]
+    ends = [index for index, line in enumerate(lines) if _WORKER_ENDED.search(line)]
+    if len(ends) < times:
+        return ""
+    last = lines[ends[-1] - 1] if ends[-1] else ""
+    return str(_object(last.encode()).get("message") or last or "it said nothing")
 
 
 def account(bootstrap: dict[str, Any]) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class Up:
             self.folder, root=self.root, venv=venv, processes=self.processes, say=self.say
         )
         self._bring_up(self.services, self.processes, self.preparation, port)
-        self._wait_ready(url)
+        self._wait_ready(url, self.processes.supervisor)
         self.watch.add(self.processes.sweep)  # nobody waits for it
         self._announce(url)
 
@@ -195,7 +195,7 @@ class Up:
                 raise LauncherError(f"port {port} is in use: choose another with --port") from None
             raise LauncherError(f"cannot listen on {host} ({error.strerror}): see --host") from None
 
-    def _wait_ready(self, url: str) -> None:
+    def _wait_ready(self, url: str, supervisor: Child) -> None:
         """Until every part answers through the public address."""
         deadline = time.monotonic() + READY_SECONDS
         while not (ready.is_ready(url, with_workers=self.options.workers > 0) and ready.streams_answer(url)):
@@ -204,6 +204,8 @@ class Up:
             if worst and worst.failures >= GIVE_UP_AFTER:
                 child = worst.child
                 raise LauncherError(f"{child.name} keeps ending: {child.last_lines(1)} (see {child.log})")
+            if why := ready.why_workers_end(supervisor.said(), times=GIVE_UP_AFTER):
+                raise LauncherError(f"the workers keep ending: {why} (see {supervisor.log})")
             if time.monotonic() > deadline:
                 raise LauncherError(
                     f"not ready after {READY_SECONDS} s ({ready.what_is_missing(url)}): see {self.folder.logs}"

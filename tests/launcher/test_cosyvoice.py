@@ -201,6 +201,18 @@ class TestInstallation:
                 tmp_path, {"CHORUS_COSYVOICE_PYTHON": "/nonexistent", "COSYVOICE_HOME": "/opt"}
             )
 
+    def test_an_environment_of_another_version(self, tmp_path: Path) -> None:
+        python = tmp_path / "venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.symlink_to(sys.executable)
+        values = {"CHORUS_COSYVOICE_PYTHON": str(python), "COSYVOICE_HOME": "/opt"}
+        stamp = tmp_path / "venv" / "chorus.json"
+        stamp.write_text(json.dumps({"packages": ["of another version"]}))
+        with pytest.raises(LauncherError, match=r"another version of Chorus: run ./chorus cosyvoice install"):
+            cosyvoice.installation(ROOT, values)
+        stamp.write_text(json.dumps({"packages": cosyvoice._wanted_packages(ROOT)}))
+        assert cosyvoice.installation(ROOT, values).python == python
+
     def test_up_says_what_to_do(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         if (ROOT / cosyvoice.FOLDER).exists():
             pytest.skip("CosyVoice3 is installed here")
