@@ -18,6 +18,7 @@ from accounts.operators import Operator
 from accounts.services import ledger
 from synthesis import events
 from synthesis.models import Attempt, Status, SynthesisRequest, Voice
+from synthesis.services import deliveries
 
 PERMISSION = "synthesis.change_voice"
 MESSAGE = gettext_noop("The operator of this service has blocked this voice.")
@@ -111,16 +112,13 @@ def _end(request: SynthesisRequest) -> None:
     """Like `dispatch.fail` for a reason that no retry mends; a worker that speaks it notices at its next renewal."""
     running = request.status == Status.RUNNING
     now = timezone.now()
-    SynthesisRequest.objects.filter(pk=request.pk).update(
-        status=Status.FAILED,
-        completed_at=now,
-        lease_until=None,
-        error_code="voice_taken_down",
-        error_message=MESSAGE,
-    )
+    request.status, request.completed_at, request.lease_until = Status.FAILED, now, None
+    request.error_code, request.error_message = "voice_taken_down", MESSAGE
+    request.save(update_fields=["status", "completed_at", "lease_until", "error_code", "error_message"])
     ledger.release(request.pk)
     if running:
         Attempt.objects.filter(request=request, number=request.attempt).update(
             outcome=Attempt.Outcome.CANCELED, ended_at=now, error_code="voice_taken_down"
         )
+    deliveries.ended(request)
     events.announce(request)

@@ -12,7 +12,7 @@ from accounts.models import AuditEntry
 from accounts.operators import Operator
 from accounts.services import limits, people, quotas, suspension
 from synthesis.errors import UnknownVoice
-from synthesis.models import Attempt, Status, SynthesisRequest, Voice
+from synthesis.models import Attempt, Delivery, Status, SynthesisRequest, Voice, Webhook
 from synthesis.services import dispatch, operations, takedown
 from tests import factories
 from tests.admin import staff
@@ -121,7 +121,13 @@ def test_a_blocked_voice_ends_what_waits_and_runs_without_charge(alice):
     running = factories.submit(alice)
     held = claim()
     waiting, kept = factories.submit(alice), factories.submit(alice, voice=str(other.pk))
+    Webhook.objects.create(
+        team=alice.actor.team, url="https://example.org/", events=["synthesis.failed"], secret="s"
+    )
     assert takedown.take_down(by=BY, voice_id=voice.pk, reason="Not their voice") == 2
+    told = [delivery.body["data"] for delivery in Delivery.objects.order_by("id")]
+    assert {one["id"] for one in told} == {str(running.pk), str(waiting.pk)}
+    assert {one["error"]["code"] for one in told} == {"voice_taken_down"}
     assert not dispatch.renew(held)
     assert not dispatch.complete(held, MADE)
     for one in (running, waiting, kept):

@@ -1,0 +1,27 @@
+"""Half a minute of schemathesis: no 5xx and no answer that is not described. `tests.explore` goes on for longer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests import explore
+from tests.live.stack import Stack
+
+SECONDS = 30
+_KEY = """
+from accounts import permissions
+from accounts.actors import Actor
+from accounts.models import Membership, TeamQuota
+from accounts.services import keys
+actor = Actor(Membership.objects.select_related("team", "user").order_by("id").first())
+limits = dict(requests_per_minute=100_000, queued_requests=2_000, stored_voices=1_000)
+TeamQuota.objects.update_or_create(team=actor.team, defaults=limits)
+print("key", keys.create(actor=actor, name="schemathesis", scopes=sorted(actor.permissions))[1])
+"""
+
+
+def test_every_answer_is_described(hibari: Stack, tmp_path: Path) -> None:
+    key = hibari.manage(_KEY).rpartition("key ")[2].strip()
+    done = explore.explore(hibari.url, key, seconds=SECONDS, folder=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout
