@@ -21,7 +21,7 @@ from accounts.services import grants, limits, quotas
 class LimitsForm(OperationForm):
     """Own limits of teams or members: empty means “as the level above says”.
 
-    For several at once a limit stays as each has it unless its box is ticked.
+    For several at once a limit stays as each has it unless it is given a number, or its box is ticked.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -49,7 +49,7 @@ class LimitsForm(OperationForm):
             )
             if many:
                 self.fields[f"set_{name}"] = forms.BooleanField(
-                    label=_("Change it (an empty number: as the plan says)"), required=False
+                    label=_("As the plan says, for all of them"), required=False
                 )
         self.fields["next_period"] = when_field()
         self.fields["reason"] = reason_field()
@@ -57,7 +57,11 @@ class LimitsForm(OperationForm):
     def chosen(self, values: dict[str, Any]) -> dict[str, Any]:
         """The fields that are to be set, as `quotas.change` takes them."""
         many = len(self.objects) > 1
-        chosen = {name: values[name] for name in limits.FIELDS if not many or values[f"set_{name}"]}
+        chosen = {
+            name: values[name]
+            for name in limits.FIELDS
+            if not many or values[name] is not None or values[f"set_{name}"]
+        }
         if values.get("plan"):
             chosen["plan"] = values["plan"]
         return chosen

@@ -10,7 +10,13 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.utils import display_for_field, display_for_value, label_for_field, lookup_field
+from django.contrib.admin.utils import (
+    display_for_field,
+    display_for_value,
+    label_for_field,
+    lookup_field,
+    unquote,
+)
 from django.core.paginator import Paginator
 from django.db import connection, models
 from django.db.models import Q, QuerySet
@@ -300,7 +306,7 @@ class PanelAdmin(admin.ModelAdmin):
     def _find(self, request: HttpRequest, object_id: str) -> Any:
         if not self.has_view_permission(request):
             operator(request).require(f"{self.opts.app_label}.view_{self.opts.model_name}")
-        obj = self.get_object(request, object_id)
+        obj = self.get_object(request, unquote(object_id))
         if obj is None:
             raise Http404
         return obj

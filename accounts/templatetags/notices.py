@@ -1,4 +1,4 @@
-"""What every page says on top when there is something to say: an announcement, maintenance, acting as somebody else."""
+"""What every page says on top when there is something to say: announcements, maintenance, acting as somebody."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ def notices(context: dict[str, Any]) -> SafeString:
     except DatabaseError:
         # The page that says that the database is away must not need it.
         words = {}
-    if acting is None and not any(words.get(name) for name in ("announcement", "maintenance")):
+    actor = getattr(request, "actor", None)
+    words["suspended"] = actor is not None and actor.team.suspended_at is not None
+    if acting is None and not any(words.get(name) for name in ("announcement", "maintenance", "suspended")):
         return SafeString("")
     return mark_safe(render_to_string("admin/parts/notices.html", {"acting": acting, **words}, request))  # noqa: S308
