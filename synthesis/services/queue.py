@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection
-from django.db.models import Count, F, Sum
+from django.db.models import Count, F, QuerySet, Sum
 from django.utils import timezone
 
 from synthesis.models import Status, SynthesisRequest, Worker
@@ -18,6 +19,10 @@ from synthesis.services import pools
 _DEFAULT_SECONDS_PER_CHARACTER = 0.035
 #: Requests that the pace is taken from: recent enough to follow a change of hardware, enough to smooth.
 _RECENT = 20
+#: So many queued requests are counted one by one; among more the place is told by the teams' turns, and the average
+#: length of a text is worked out so many seconds later again.
+_MANY = 10_000
+_AVERAGE_SECONDS = 10.0
 
 _AHEAD = """
 WITH mine AS (
@@ -29,19 +34,38 @@ WITH mine AS (
 ), share AS (
     SELECT (coalesce((SELECT n FROM busy WHERE team_id = %(team)s), 0) + mine.nth) / p.weight AS s
     FROM mine, accounts_team t JOIN accounts_plan p ON p.id = t.plan_id WHERE t.id = %(team)s
+), many AS (SELECT EXISTS (SELECT FROM synthesis_synthesisrequest WHERE status = 'queued' OFFSET %(many)s) AS yes
 ), others AS (
     SELECT q.team_id, q.n, q.oldest, p.weight, coalesce(b.n, 0) AS busy
     FROM (SELECT team_id, count(*) AS n, min(created_at) AS oldest FROM synthesis_synthesisrequest
-          WHERE status = 'queued' AND engine = %(engine)s AND team_id <> %(team)s GROUP BY team_id) q
+          WHERE NOT (SELECT yes FROM many)
+            AND status = 'queued' AND engine = %(engine)s AND team_id <> %(team)s GROUP BY team_id) q
     JOIN accounts_team t ON t.id = q.team_id AND t.suspended_at IS NULL
     JOIN accounts_plan p ON p.id = t.plan_id LEFT JOIN busy b ON b.team_id = q.team_id
     LEFT JOIN synthesis_teampool tp ON tp.team_id = q.team_id
     WHERE coalesce(tp.pool_id, '') = %(pool)s
+), turns AS (  -- among many the teams' turns, which may be some seconds old, tell whose requests to count, and how far
+    SELECT x.team_id, x.since AS oldest, p.weight, coalesce(b.n, 0) AS busy
+    FROM share CROSS JOIN synthesis_turn x
+    JOIN accounts_team t ON t.id = x.team_id
+    JOIN accounts_plan p ON p.id = t.plan_id LEFT JOIN busy b ON b.team_id = x.team_id
+    WHERE (SELECT yes FROM many) AND x.engine = %(engine)s AND x.pool = %(pool)s AND x.share IS NOT NULL
+      AND x.share <= share.s AND x.team_id <> %(team)s
+), known AS (
+    SELECT *, ceil(s * weight - busy) - 1
+        + (CASE WHEN ceil(s * weight) = s * weight AND oldest < %(created)s THEN 1 ELSE 0 END) AS before
+    FROM (SELECT team_id, n, oldest, weight, busy FROM others
+          UNION ALL SELECT team_id, NULL, oldest, weight, busy FROM turns) o, share
 )
 SELECT (SELECT nth - 1 FROM mine) AS own,
-       coalesce(sum(greatest(0, least(n, ceil(s * weight - busy) - 1
-           + (CASE WHEN ceil(s * weight) = s * weight AND oldest < %(created)s THEN 1 ELSE 0 END)))), 0)
-FROM others, share
+       coalesce(sum(greatest(0, CASE
+           WHEN n IS NOT NULL THEN least(n, before)
+           WHEN before <= 1 THEN before
+           ELSE (SELECT count(*) FROM (
+               SELECT FROM synthesis_synthesisrequest r
+               WHERE r.team_id = known.team_id AND r.status = 'queued' AND r.engine = %(engine)s
+               LIMIT before::bigint) counted) END)), 0)
+FROM known
 """
 
 
@@ -71,6 +95,7 @@ def place(request: SynthesisRequest) -> Place | None:
                 "priority": request.priority,
                 "created": request.created_at,
                 "pool": pools.of_team(request.team_id),
+                "many": _MANY,
             },
         )
         own, others = cursor.fetchone()
@@ -114,11 +139,24 @@ def outlook(request: SynthesisRequest) -> Outlook:
     if where is None:
         return Outlook(None, max(1, math.ceil(remaining * pace)), workers)
     same = pools.within(SynthesisRequest.objects.filter(engine=request.engine), pool)
-    queued = same.filter(status=Status.QUEUED).aggregate(n=Count("id"), characters=Sum("characters"))
     running = same.filter(status=Status.RUNNING).aggregate(
         left=Sum(F("characters") * (F("segments_total") - F("segments_done")) / F("segments_total"))
     )
-    average = (queued["characters"] or 0) / max(1, queued["n"])
-    before = (where.ahead * average + (running["left"] or 0)) / workers
+    before = (where.ahead * _average(same, request.engine, pool) + (running["left"] or 0)) / workers
     pause = max(timedelta(0), request.not_before - timezone.now()).total_seconds()
     return Outlook(where, max(1, math.ceil((before + remaining) * pace + pause)), workers)
+
+
+_averages: dict[tuple[str, str], tuple[float, float]] = {}
+
+
+def _average(requests: QuerySet[SynthesisRequest], engine: str, pool: str) -> float:
+    """Characters of the queued of `requests`, on average; of many not at each question."""
+    until, average = _averages.get((engine, pool), (0.0, 0.0))
+    if time.monotonic() < until:
+        return average
+    found = requests.filter(status=Status.QUEUED).aggregate(n=Count("id"), characters=Sum("characters"))
+    average = (found["characters"] or 0) / max(1, found["n"])
+    if found["n"] > _MANY:
+        _averages[engine, pool] = time.monotonic() + _AVERAGE_SECONDS, average
+    return float(average)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.models import MemberQuota, Plan, Team, TeamQuota
 from benchmarks import rows
 from synthesis.models import Attempt, Pool, QueueChange, SynthesisRequest, TeamPool, Turn
-from synthesis.services import dispatch, housekeeping, turns
+from synthesis.services import dispatch, housekeeping, queue, turns
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -117,6 +117,19 @@ def _best():
             first = min(queued, key=lambda one: (-one.priority, one.created_at))
             candidates.append(((busy + 1) / team.plan.weight, first.created_at, first.pk))
     return min(candidates)[2] if candidates else None
+
+
+def test_among_many_the_place_is_the_same(monkeypatch):
+    dice = random.Random(3)
+    plans = [factories.plan(f"P{number}", weight=weight) for number, weight in enumerate([1.0, 2.0, 0.5])]
+    people = [factories.owner(f"Owner{number}", plan_=plans[number % 3]) for number in range(7)]
+    queued = [factories.submit(dice.choice(people)) for _number in range(40)]
+    for request in _claim(limit=4):
+        queued.remove(request)
+    turns.tidy()
+    exact = [queue.place(request) for request in queued]
+    monkeypatch.setattr(queue, "_MANY", 10)
+    assert [queue.place(request) for request in queued] == exact
 
 
 def test_whatever_lets_a_team_go_on_is_noticed():
