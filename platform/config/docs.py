@@ -29,6 +29,7 @@ ORDER = (
     "operate",
     "settings",
     "monitoring",
+    "benchmarks",
     "security",
     "api-guide",
     "errors",
