@@ -25,6 +25,8 @@ from synthesis.audio.decode import Samples
 _RATE, _WINDOW, _STEP = 11_025, 1024, 256
 #: Steps of a block (2.3 s), and of the shortest stretch that says anything.
 _BLOCK, _SHORTEST = 100, 60
+#: Steps that are transformed at once.
+_PIECE = 1_000
 #: A frequency stands out when it is so much stronger than the mean of the 43 around it.
 _PROMINENT_DB, _NEIGHBOURS = 6.0, 21
 _TONES = 5
@@ -51,6 +53,13 @@ def _active(samples: Samples) -> npt.NDArray[np.bool_]:
     if count < _SHORTEST:
         return np.zeros((0, _WINDOW // 2), np.bool_)
     frames = np.lib.stride_tricks.sliding_window_view(samples, _WINDOW)[::_STEP]
+    # In pieces: the spectrogram of ten minutes would take half a gigabyte.
+    return np.concatenate(
+        [_standing_out(frames[start : start + _PIECE]) for start in range(0, count, _PIECE)]
+    )
+
+
+def _standing_out(frames: Samples) -> npt.NDArray[np.bool_]:
     spectrum = np.abs(np.fft.rfft(frames * np.hanning(_WINDOW).astype(np.float32), axis=1))[:, : _WINDOW // 2]
     levels = 20 * np.log10(spectrum + 1e-6)
     width = 2 * _NEIGHBOURS + 1
