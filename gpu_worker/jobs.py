@@ -9,7 +9,7 @@ import logging
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
@@ -22,8 +22,8 @@ from accounts import log_context, tracing
 from accounts.errors import NotFound
 from gpu_worker import resident, several
 from gpu_worker.engines.base import Audio, Engine, Failed, Finished, Samples, SegmentJob, VoiceSpec
-from synthesis import storage, streams, traces
-from synthesis.audio import check, encode, join
+from synthesis import presets, storage, streams, traces
+from synthesis.audio import check, decode, encode, join, prepare
 from synthesis.models import Segment, SynthesisRequest, Voice
 from synthesis.services import dispatch
 from synthesis.tally import note_claim
@@ -225,7 +225,7 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
 def _voice_spec(request: SynthesisRequest) -> VoiceSpec:
     voice, version = request.voice, request.voice_version
     if voice.kind == Voice.Kind.PRESET or version is None:
-        return VoiceSpec(key=f"preset:{voice.preset}", language=voice.language, preset=voice.preset)
+        return _preset_spec(request.engine, voice)
     # Beside the recording, below the voice's own prefix: deleted with it.
     key = storage.version_key(request.team_id, version, f"features.{request.engine}")
 
@@ -249,6 +249,20 @@ def _voice_spec(request: SynthesisRequest) -> VoiceSpec:
         features=features,
         store_features=store_features,
     )
+
+
+def _preset_spec(engine: str, voice: Voice) -> VoiceSpec:
+    """A built-in voice; on an engine that has none of its own, a recording to clone."""
+    spec = VoiceSpec(key=f"preset:{voice.preset}", language=voice.language, preset=voice.preset)
+    preset = presets.find(engine, voice.preset)
+    if preset is None or not preset.recorded:
+        return spec
+
+    def recording() -> bytes:
+        clip = decode.decode(preset.sample.read_bytes())
+        return prepare.to_wav(clip.samples, clip.rate)
+
+    return replace(spec, transcript=preset.words, prompt_audio=recording)
 
 
 def _make_segment(

@@ -27,12 +27,6 @@ from synthesis import nearest
 from synthesis.audio.loudness import measure_loudness
 from synthesis.presets import PRESETS, Preset
 
-#: What a voice says of itself. Short: all samples together stay below 1 MB.
-_SAMPLE = {
-    "zh": "你好，我是{name}。我可以用这个声音，把你写的文字读出来。",
-    "en": "Hello, I'm {name}. I can read your words aloud, in this voice.",
-    "ja": "こんにちは、{name}です。あなたの文章を、この声で読み上げます。",
-}
 #: Longer, with all sorts of sounds, for the embedding and the measurements.
 _READING = {
     "zh": "今天的天气很好，我们沿着河边走了很久，一边走一边聊，直到太阳落山才回家。你们那里呢？",
@@ -40,13 +34,6 @@ _READING = {
     "division of white light into many beautiful colours.",
     "ja": "今日は天気がよかったので、川沿いをゆっくり歩きながら、日が暮れるまで友だちと話をしました。",
 }
-_JAPANESE_NAMES = {
-    "Alpha": "アルファ",
-    "Gongitsune": "ごんぎつね",
-    "Tebukuro": "てぶくろ",
-    "Nezumi": "ねずみ",
-}
-_JAPANESE_NAMES["Kumo"] = "くも"
 _BITS_A_SECOND = 32_000
 #: Hz between which the voices of adults lie.
 _LOWEST, _HIGHEST = 60.0, 450.0
@@ -62,12 +49,6 @@ def speak(engine: Engine, preset: Preset, text: str) -> NDArray[np.float32]:
         if isinstance(event, Audio):
             pieces.append(event.samples)
     return np.concatenate(pieces)
-
-
-def sample_text(preset: Preset) -> str:
-    """The sentence in which `preset` introduces itself."""
-    name = preset.name_zh or _JAPANESE_NAMES.get(preset.name, preset.name)
-    return _SAMPLE[preset.language.split("-")[0]].format(name=name)
 
 
 def reading(preset: Preset) -> str:
@@ -134,7 +115,7 @@ def make(presets: Iterable[Preset], *, measure_only: bool) -> None:
             )
             if measure_only:
                 continue
-            write_mp3(level(speak(engine, preset, sample_text(preset)), rate), rate, preset.sample)
+            write_mp3(level(speak(engine, preset, preset.words), rate), rate, preset.sample)
             stored[f"{name}/{preset.slug}"] = [
                 round(float(value), 4) for value in nearest.embedding(read, rate)
             ]

@@ -6,7 +6,7 @@ voice has a short recording of itself beside this module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,20 @@ from django.utils.translation.trans_null import gettext_noop
 Gender = Literal["female", "male"]
 
 SAMPLES = Path(__file__).with_name("samples")
+
+#: What a voice says of itself in its recording. Short: all recordings together stay below 1 MB.
+_WORDS = {
+    "zh": "你好，我是{name}。我可以用这个声音，把你写的文字读出来。",
+    "en": "Hello, I'm {name}. I can read your words aloud, in this voice.",
+    "ja": "こんにちは、{name}です。あなたの文章を、この声で読み上げます。",
+}
+_JAPANESE_NAMES = {
+    "Alpha": "アルファ",
+    "Gongitsune": "ごんぎつね",
+    "Kumo": "くも",
+    "Nezumi": "ねずみ",
+    "Tebukuro": "てぶくろ",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +48,19 @@ class Preset:
     #: How loud its engine makes it, in LUFS; engines level their voices by it.
     lufs: float
     name_zh: str = ""
+    #: The engine whose voice of this slug was recorded, where that is another one: what is heard is cloned from it.
+    recorded: str = ""
 
     @property
     def sample(self) -> Path:
         """The voice's short recording (MP3, 24 kHz, mono)."""
-        return SAMPLES / self.engine / f"{self.slug}.mp3"
+        return SAMPLES / (self.recorded or self.engine) / f"{self.slug}.mp3"
+
+    @property
+    def words(self) -> str:
+        """What the recording says: the sentence in which the voice introduces itself."""
+        name = self.name_zh or _JAPANESE_NAMES.get(self.name, self.name)
+        return _WORDS[self.language.split("-")[0]].format(name=name)
 
 
 #: A woman's voice is high from 225 Hz and low to 165, a man's from 150 and to 100. The pace is even within 7 % of the
@@ -98,7 +120,15 @@ PRESETS: tuple[Preset, ...] = (
     Preset("hibari", "heart", "Heart", "en-US", "female", _MIDDLE_EVEN, -25.8),
 )
 
-_BY_SLUG = {(preset.engine, preset.slug): preset for preset in PRESETS}
+#: CosyVoice3 has no voices of its own. It clones Kokoro's from their recordings, whose words are known, as it would
+#: anybody's; its languages have no varieties.
+CLONED: tuple[Preset, ...] = tuple(
+    replace(preset, engine="cosyvoice3", language=preset.language.split("-")[0], recorded="kokoro")
+    for preset in PRESETS
+    if preset.engine == "kokoro"
+)
+
+_BY_SLUG = {(preset.engine, preset.slug): preset for preset in (*PRESETS, *CLONED)}
 
 
 def find(engine: str, slug: str) -> Preset | None:

@@ -60,7 +60,8 @@ def account(bootstrap: dict[str, Any]) -> dict[str, Any]:
 def text(url: str, bootstrap: dict[str, Any], logs: Path) -> str:
     """The lines that a person sees: where to go, as whom, and a command that works when pasted."""
     known = account(bootstrap)
-    request = json.dumps({"voice": _voice(url, known["api_key"]), "input": _EXAMPLE})
+    voice = _voice(url, known["api_key"])
+    request = json.dumps({"voice": voice or "YOUR VOICE", "input": _EXAMPLE})
     curl = [
         f"curl -sS --fail-with-body {url}/v1/audio/speech",
         f"-H {shlex.quote('Authorization: Bearer ' + known['api_key'])}",
@@ -75,6 +76,7 @@ def text(url: str, bootstrap: dict[str, Any], logs: Path) -> str:
             f"  Operator    {known['admin_email']}   password {known['admin_password']}",
             f"  API key     {known['api_key']}",
             "",
+            *([] if voice else [f"  There is no voice yet: make one at {url}/voices/new/, then", ""]),
             "  " + " ".join(curl),
             "",
             f"  Ctrl-C stops it. Logs: {logs}",
@@ -84,12 +86,12 @@ def text(url: str, bootstrap: dict[str, Any], logs: Path) -> str:
 
 
 def _voice(url: str, key: str) -> str:
-    """The name of an English preset."""
+    """The name of an English preset, or of what there is; empty where the engine has no voice."""
     _status, answer = _get(f"{url}/v1/voices", key)
     voices = answer.get("results") or answer.get("data") or []
     presets = [voice for voice in voices if voice.get("kind") == "preset"]
     english = [voice for voice in presets if str(voice.get("language", "")).lower().startswith("en")]
-    return str((english or presets or [{"name": "Heart"}])[0]["name"])
+    return str((english or presets or voices or [{"name": ""}])[0]["name"])
 
 
 def _get(url: str, key: str | None = None) -> tuple[int, dict[str, Any]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from synthesis.models import Voice
-from synthesis.presets import PRESETS
+from synthesis.presets import CLONED, PRESETS
 
 
 def seed() -> None:
     """Write the catalogue of `synthesis.presets`; a preset that left it is hidden, and its requests stay."""
-    for preset in PRESETS:
+    for preset in (*PRESETS, *CLONED):
         Voice.objects.update_or_create(
             team=None,
             engine=preset.engine,

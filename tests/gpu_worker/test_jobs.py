@@ -18,6 +18,7 @@ from synthesis import storage
 from synthesis.engines import capabilities
 from synthesis.models import Attempt, SynthesisRequest
 from synthesis.services import conversions, dispatch
+from synthesis.services.presets import seed as seed_presets
 from tests import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -252,6 +253,23 @@ def test_the_log_line_has_the_times_and_never_the_text(worker, caplog):
     assert record.real_time_factor > 0
     assert record.engine_seconds > 0
     assert "swordfish" not in caplog.text + str(vars(record))
+
+
+def test_an_engine_without_voices_of_its_own_clones_recorded_ones(settings):
+    settings.CHORUS_ENGINE = "cosyvoice3"
+    alice = factories.owner("Alice")
+    seed_presets()
+    request = factories.submit(alice, "Hello.", voice="Heart")
+    engine = _use(_tone)
+    engine.capabilities = capabilities("cosyvoice3")
+    jobs.run_next()
+    request.refresh_from_db()
+    assert request.status == "succeeded"
+    (job,) = engine.jobs
+    assert job.voice.transcript == "Hello, I'm Heart. I can read your words aloud, in this voice."
+    sound, rate = soundfile.read(io.BytesIO(job.voice.prompt_audio()))
+    assert sound.ndim == 1
+    assert 3 < len(sound) / rate < 8
 
 
 class TestConversion:
