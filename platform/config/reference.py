@@ -107,8 +107,8 @@ def page(request: HttpRequest) -> HttpResponse:
 @cache
 def schema() -> dict[str, Any]:
     """As `/v1/schema` has it, in English."""
-    made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
-    return json.loads(json.dumps(made, default=str))  # type: ignore[no-any-return]
+    made = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return json.loads(json.dumps(made, default=str))
 
 
 @cache
@@ -138,7 +138,7 @@ def words() -> Iterator[str]:
 
 def _operation(path: str, method: str, operation: dict[str, Any]) -> Operation:
     contents = operation.get("requestBody", {}).get("content", {})
-    first = next(iter(contents.values()), {})
+    first: dict[str, Any] = next(iter(contents.values()), {})
     return Operation(
         id=operation["operationId"],
         method=method.upper(),
@@ -179,7 +179,8 @@ def _translated(node: dict[str, Any]) -> str:
 
 def _answer(status: str, answer: dict[str, Any]) -> Answer:
     contents = answer.get("content", {})
-    body = next(iter(contents.values()), {}).get("schema", {})
+    first: dict[str, Any] = next(iter(contents.values()), {})
+    body = first.get("schema", {})
     return Answer(
         status,
         _translated(answer),

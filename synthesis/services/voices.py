@@ -90,13 +90,14 @@ def create(
         voice.current_version = version
         voice.deleted_at = None
         _save_named(voice, ["current_version", "deleted_at"])
+        details: dict[str, Any] = {"origin": origin} if origin else {}
         audit.record(
             "voice.created",
             actor=actor,
             target=voice,
             name=name,
             consent=version.consent_statement,
-            **({"origin": origin} if origin else {}),
+            **details,
         )
     return voice
 
