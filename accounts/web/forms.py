@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django import forms
@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth import forms as auth_forms
 from django.utils.translation import gettext_lazy as _
 
+from accounts import permissions
 from accounts.models import Role, User
 
 
@@ -118,7 +119,7 @@ class InviteForm(Styled, forms.Form):
 
 
 class KeyForm(Styled, forms.Form):
-    """A name for a new key, and how long it lives."""
+    """A name for a new key, how long it lives, what it may do and how much."""
 
     EXPIRIES = [("", _("never")), ("30", _("in 30 days")), ("90", _("in 90 days")), ("365", _("in a year"))]
 
@@ -128,3 +129,55 @@ class KeyForm(Styled, forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": _("For example: website")}),
     )
     expires = forms.ChoiceField(label=_("Expires"), choices=EXPIRIES, required=False)
+    scopes = forms.MultipleChoiceField(
+        label=_("What it may do"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+    characters_per_month = forms.IntegerField(
+        label=_("Characters a month"), required=False, min_value=1, help_text=_("Empty: as much as you may.")
+    )
+    requests_per_minute = forms.IntegerField(label=_("Requests a minute"), required=False, min_value=1)
+    allowed_ips = forms.CharField(
+        label=_("Only from these addresses"),
+        required=False,
+        help_text=_("Addresses or networks such as 10.0.0.0/8, with spaces between. Empty: from anywhere."),
+    )
+
+    #: In the order in which people think of them.
+    SCOPES = {
+        permissions.SYNTHESES_WRITE: _("Have text spoken"),
+        permissions.SYNTHESES_READ: _("Read requests and fetch recordings"),
+        permissions.VOICES_READ: _("List voices"),
+        permissions.VOICES_WRITE: _("Make and change voices"),
+        permissions.USAGE_READ: _("See usage"),
+        permissions.WEBHOOKS_WRITE: _("Manage webhooks"),
+        permissions.KEYS_WRITE: _("Make and revoke keys"),
+        permissions.MEMBERS_WRITE: _("Manage members"),
+        permissions.AUDIT_READ: _("Read the audit log"),
+        permissions.TEAM_WRITE: _("Change the team"),
+    }
+
+    def __init__(self, *args: Any, allowed: Collection[str] = (), **kwargs: Any) -> None:
+        """`allowed` are the permissions of who makes the key: it cannot have others."""
+        super().__init__(*args, **kwargs)
+        offered = [(scope, label) for scope, label in self.SCOPES.items() if scope in allowed]
+        offer(self, "scopes", offered)
+        self.fields["scopes"].initial = [
+            name for name, _label in offered if name in permissions.DEFAULT_SCOPES
+        ]
+
+    def limits(self) -> dict[str, Any]:
+        """What the service takes beside name and expiry."""
+        values = self.cleaned_data
+        return {
+            "scopes": values["scopes"] or None,
+            "characters_per_month": values["characters_per_month"],
+            "requests_per_minute": values["requests_per_minute"],
+            "allowed_ips": values["allowed_ips"].replace(",", " ").split(),
+        }
+
+    @property
+    def is_detailed(self) -> bool:
+        """Whether something beyond name and expiry is wrong, so that it must be seen."""
+        return bool(
+            set(self.errors) & {"scopes", "characters_per_month", "requests_per_minute", "allowed_ips"}
+        )

@@ -87,13 +87,16 @@ def member_remove(request: PageRequest, membership_id: UUID) -> HttpResponse:
 @never_cache
 def key_create(request: PageRequest) -> HttpResponse:
     """A new key, whose secret this one answer shows."""
-    form = forms.KeyForm(request.POST)
+    form = forms.KeyForm(request.POST, allowed=request.actor.permissions)
     if form.is_valid():
         days = form.cleaned_data["expires"]
         expires_at = timezone.now() + timedelta(days=int(days)) if days else None
         try:
             _key, secret = keys.create(
-                actor=request.actor, name=form.cleaned_data["name"], expires_at=expires_at
+                actor=request.actor,
+                name=form.cleaned_data["name"],
+                expires_at=expires_at,
+                **form.limits(),
             )
         except ChorusError as error:
             add_error(form, error)
@@ -144,6 +147,6 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "may_make_keys": actor.can(permissions.KEYS_WRITE),
         "roles": roles,
         "invite_form": invite_form,
-        "key_form": forms.KeyForm(),
+        "key_form": forms.KeyForm(allowed=actor.permissions),
         "base_url": settings.CHORUS_BASE_URL,
     }

@@ -3,7 +3,7 @@
 from django.contrib.auth import views
 from django.urls import path
 
-from accounts.web import acting, sign_up, signing, team
+from accounts.web import acting, sign_up, signing, team, team_audit
 
 urlpatterns = [
     path("sign-in/", signing.SignIn.as_view(), name="sign_in"),
@@ -31,6 +31,7 @@ urlpatterns = [
     path("language/", signing.set_language, name="set_language"),
     path("account/", signing.account, name="account"),
     path("team/", team.team, name="team"),
+    path("team/audit/", team_audit.log, name="team_audit"),
     path("team/switch/", team.switch, name="switch_team"),
     path("team/invitations/", team.invite, name="invite"),
     path(

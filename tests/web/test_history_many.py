@@ -65,8 +65,8 @@ def test_title(sign_in, alice, vera, charlie, hibari):
 
 def test_many_as_one_file(sign_in, alice, charlie, hibari):
     first, second = spoken(alice, title="A/b: c?"), spoken(alice, title="你好")
-    waiting = factories.submit(alice, "Not done yet.")
     theirs = spoken(charlie)
+    waiting = factories.submit(alice, "Not done yet.")
     ids = [str(one.id) for one in (first, second, waiting, theirs)]
     answer = sign_in(alice).post("/history/download/", {"id": [*ids, "nonsense"]})
     assert answer.headers["Content-Type"] == "application/zip"

@@ -10,6 +10,8 @@ import "./wave.js";
 import "./listen.js";
 import "./parts.js";
 import "./bulk.js";
+import "./ask.js";
+import "./textfile.js";
 import "./palette.js";
 import "./shortcuts.js";
 import "./clip.js";

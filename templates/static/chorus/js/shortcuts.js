@@ -3,7 +3,7 @@ import { on } from "./dom.js";
 
 const OFF = "chorus-no-letters";
 const sheet = () => document.getElementById("shortcuts");
-let leader = 0;
+let leader = -Infinity;
 
 function isTyping(target) {
   return target instanceof Element && target.closest("input:not([type=range]), textarea, select, [contenteditable]");
@@ -46,7 +46,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || isTyping(event.target) || localStorage.getItem(OFF)) return;
   if (document.querySelector("[popover]:popover-open") && event.key !== "?") return;
   if (performance.now() - leader < 1000 && "svhtr".includes(event.key)) {
-    leader = 0;
+    leader = -Infinity;
     event.preventDefault();
     go(event.key);
     return;
