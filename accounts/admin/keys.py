@@ -57,6 +57,8 @@ class ApiKeyAdmin(PanelAdmin):
         "scope_list",
         "address_list",
         "characters_per_month",
+        "requests_per_minute",
+        "concurrent_requests",
         "created_at",
         "last_used_at",
         "expires_at",
