@@ -70,7 +70,7 @@ def two_factor_page(request: HttpRequest) -> HttpResponse:
     context = {"form": form, "next": wanted, "enrolled": enrolled}
     if not enrolled:
         device = two_factor.begin(user)
-        context |= {"qr": _qr(device, user), "secret": _spaced(_secret(device))}
+        context |= {"qr": qr(device, user), "secret": spaced(secret(device))}
     return render(request, "admin/two_factor.html", context, status=422 if form.errors else 200)
 
 
@@ -84,21 +84,23 @@ def recovery_codes(request: HttpRequest) -> HttpResponse:
     return render_page(request, "admin/recovery_codes.html", {"codes": codes, "next": reverse("admin:index")})
 
 
-def _secret(device: TOTPDevice) -> str:
+def secret(device: TOTPDevice) -> str:
+    """The device's secret, as an app takes it."""
     from base64 import b32encode
 
     return b32encode(device.bin_key).decode()
 
 
-def _spaced(secret: str) -> str:
-    return " ".join(secret[start : start + 4] for start in range(0, len(secret), 4))
+def spaced(value: str) -> str:
+    """In groups of four, to be typed."""
+    return " ".join(value[start : start + 4] for start in range(0, len(value), 4))
 
 
-def _qr(device: TOTPDevice, user: User) -> SafeString:
+def qr(device: TOTPDevice, user: User) -> SafeString:
     """The QR code of the device's address, as SVG without styles."""
     from urllib.parse import quote
 
     label = quote(f"Chorus:{user.email}")
-    address = f"otpauth://totp/{label}?secret={_secret(device)}&issuer=Chorus&digits={device.digits}&period={device.step}"
+    address = f"otpauth://totp/{label}?secret={secret(device)}&issuer=Chorus&digits={device.digits}&period={device.step}"
     # The only variable part is encoded in the picture; segno writes attributes and no styles.
     return mark_safe(segno.make(address, error="m").svg_inline(scale=4, border=2, dark="#000", light="#fff"))  # noqa: S308

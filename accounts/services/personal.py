@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from accounts.errors import Conflict, NotFound
+from accounts.errors import Conflict, InvalidInput, NotFound
 from accounts.exports import Sink
 from accounts.extensions import registry
 from accounts.models import (
@@ -30,7 +30,7 @@ from accounts.models import (
     User,
 )
 from accounts.operators import Operator
-from accounts.services import people
+from accounts.services import audit, people
 
 EXPORT = "accounts.export_person"
 ERASE = "accounts.erase_person"
@@ -135,25 +135,44 @@ def erase(*, by: Operator, user_id: UUID, reason: str = "") -> dict[str, Any]:
             raise Conflict(
                 _("An administrator is not erased. Take their access away first."), code="erase_staff"
             )
-        alone = what_would_go(user)
-        if alone:
-            raise Conflict(
-                _("They are the only owner of %(teams)s. Make somebody else an owner first.")
-                % {"teams": ", ".join(alone)},
-                code="last_owner",
+        outcome = _erase(user, _("They are the only owner of %(teams)s. Make somebody else an owner first."))
+        by.record("person.erased", target=user, **outcome, reason=reason)
+    return outcome
+
+
+def erase_oneself(*, user: User, password: str) -> None:
+    """The same by the person, who types their password once more. Raises InvalidInput (`password_wrong`) and Conflict
+    (`last_owner`; `erase_staff` for who runs the service).
+    """
+    with transaction.atomic():
+        locked = User.objects.select_for_update().get(pk=user.pk)
+        if not locked.check_password(password):
+            raise InvalidInput(
+                _("This is not your password. Nothing was deleted."), code="password_wrong", param="password"
             )
-        removed: dict[str, int] = {}
-        for part in registry.personal_data:
-            removed |= part.erase(user)
-        removed |= _erase_account(user)
-        kept = {
-            "audit_entries": AuditEntry.objects.filter(
-                Q(actor_id=user.pk) | Q(actor_name=user.email)
-            ).count(),
-            "ledger_entries": LedgerEntry.objects.filter(user_id=user.pk).count(),
-        }
-        _anonymise(user)
-        by.record("person.erased", target=user, removed=removed, kept=kept, reason=reason)
+        if locked.is_staff or locked.is_superuser:
+            raise Conflict(
+                _("You run this service: another administrator has to take your access away first."),
+                code="erase_staff",
+            )
+        audit.record("person.erased", user=locked, by="oneself")
+        _erase(locked, _("You are the only owner of %(teams)s. Hand it over first, on its settings page."))
+
+
+def _erase(user: User, refusal: str) -> dict[str, Any]:
+    """In the caller's transaction; Conflict with `refusal` for the only owner of a team with others in it."""
+    alone = what_would_go(user)
+    if alone:
+        raise Conflict(refusal % {"teams": ", ".join(alone)}, code="last_owner")
+    removed: dict[str, int] = {}
+    for part in registry.personal_data:
+        removed |= part.erase(user)
+    removed |= _erase_account(user)
+    kept = {
+        "audit_entries": AuditEntry.objects.filter(Q(actor_id=user.pk) | Q(actor_name=user.email)).count(),
+        "ledger_entries": LedgerEntry.objects.filter(user_id=user.pk).count(),
+    }
+    _anonymise(user)
     return {"removed": removed, "kept": kept}
 
 

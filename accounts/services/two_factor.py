@@ -129,6 +129,21 @@ def recovery_codes_left(user: User) -> int:
     return StaticToken.objects.filter(device__user=user).count()
 
 
+def turn_off(user: User, code: str) -> None:
+    """Remove one's own second factor, proved by it once more. InvalidInput, LimitReached; Conflict for who runs the
+    service, where it is required.
+    """
+    if user.is_staff:
+        raise Conflict(
+            _("Who may enter the admin panel keeps the second factor."), code="two_factor_required"
+        )
+    verify(user, code)
+    with transaction.atomic():
+        TOTPDevice.objects.filter(user=user).delete()
+        StaticDevice.objects.filter(user=user).delete()
+        audit.record("two_factor.turned_off", user=user)
+
+
 def reset(*, by: Operator, user_id: UUID) -> None:
     """Remove somebody's second factor, who has lost it: they enrol anew at the next sign-in."""
     by.require("accounts.change_user")

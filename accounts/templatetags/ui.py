@@ -145,3 +145,29 @@ def number(value: int | None) -> str:
 def field(bound: BoundField, optional: bool = False) -> dict[str, object]:
     """A labelled form field with its help and its errors."""
     return {"field": bound, "optional": optional}
+
+
+#: The first that is found names a browser; each of them calls itself by its forerunners' names as well.
+_BROWSERS = (
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+)
+
+
+@register.filter
+def browser(agent: str) -> str:
+    """A browser's name for itself, as people call it: “Firefox, Windows”."""
+    names = [next((name for mark, name in known if mark in agent), "") for known in (_BROWSERS, _SYSTEMS)]
+    if not names[1] and "Linux" in agent:
+        names[1] = "Linux"
+    return ", ".join(name for name in names if name) or _("A browser")

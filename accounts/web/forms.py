@@ -94,10 +94,18 @@ class ProfileForm(Styled, forms.ModelForm):
     """What others see of a person, and the language they are spoken to in."""
 
     language = forms.ChoiceField(label=_("Language"), required=False)
+    theme = forms.ChoiceField(
+        label=_("Theme"),
+        required=False,
+        choices=[("", _("As the system has it")), ("light", _("Light")), ("dark", _("Dark"))],
+    )
+    notify_done = forms.BooleanField(
+        label=_("Tell me in the browser when something is ready and I look elsewhere"), required=False
+    )
 
     class Meta:
         model = User
-        fields = ["name", "language"]
+        fields = ["name", "language", "theme", "notify_done"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

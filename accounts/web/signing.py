@@ -21,8 +21,8 @@ from django.views.decorators.http import require_POST
 from accounts.api.authentication import client_address
 from accounts.errors import ChorusError, LimitReached
 from accounts.models import User
-from accounts.services import audit, rates, teams
-from accounts.web import forms
+from accounts.services import audit, rates, sessions, teams, two_factor
+from accounts.web import forms, security
 from accounts.web.shell import SESSION_TEAM, PageRequest, add_error, show, team_page
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
@@ -48,13 +48,18 @@ class SignIn(views.LoginView):
         return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: forms.SignInForm) -> HttpResponse:  # type: ignore[override]
-        """Sign in; from here on the pages speak the person's language."""
-        response = super().form_valid(form)
+        """Sign in, or ask for the second factor; from here on the pages speak the person's language."""
         user = form.get_user()
+        # Who runs the service proves it at the panel, and each day anew.
+        if not user.is_staff and two_factor.is_enrolled(user):
+            return security.ask_for_code(self.request, user, self.get_redirect_url() or "/")
+        response = super().form_valid(form)
+        sessions.remember(self.request)
         rates.forgive(user.email)
         audit.record("user.signed_in", user=user)
         if user.language:
             _remember_language(response, user.language)
+        _remember_theme(response, user.theme)
         return response
 
 
@@ -133,6 +138,18 @@ def _remember_language(response: HttpResponse, code: str) -> None:
     )
 
 
+def _remember_theme(response: HttpResponse, theme: str) -> None:
+    """The cookie that pages are drawn by; the switch in the corner writes the same one."""
+    if theme:
+        response.set_cookie(
+            "chorus_theme",
+            theme,
+            max_age=LANGUAGE_COOKIE_SECONDS,
+            samesite="Lax",
+            secure=settings.SESSION_COOKIE_SECURE,
+        )
+
+
 @team_page
 @sensitive_post_parameters()
 def account(request: PageRequest) -> HttpResponse:
@@ -148,6 +165,10 @@ def account(request: PageRequest) -> HttpResponse:
             _remember_language(response, user.language)
         else:
             response.delete_cookie(settings.LANGUAGE_COOKIE_NAME)
+        if user.theme:
+            _remember_theme(response, user.theme)
+        else:
+            response.delete_cookie("chorus_theme")
         return response
     if sent == "password" and password.is_valid():
         update_session_auth_hash(request, password.save())
@@ -158,6 +179,11 @@ def account(request: PageRequest) -> HttpResponse:
     return show(
         request,
         "accounts/account.html",
-        {"profile": profile, "password": password},
+        {
+            "profile": profile,
+            "password": password,
+            "sessions": sessions.of(request),
+            "two_factor": two_factor.is_enrolled(request.user),
+        },
         status=422 if failed else 200,
     )

@@ -3,7 +3,7 @@
 from django.contrib.auth import views
 from django.urls import path
 
-from accounts.web import acting, sign_up, signing, team, team_audit
+from accounts.web import acting, security, sign_up, signing, team, team_audit
 
 urlpatterns = [
     path("sign-in/", signing.SignIn.as_view(), name="sign_in"),
@@ -29,7 +29,11 @@ urlpatterns = [
     path("acting/end/", acting.end, name="acting_end"),
     path("invitations/<str:token>/", signing.invitation, name="invitation"),
     path("language/", signing.set_language, name="set_language"),
+    path("sign-in/code/", security.code, name="sign_in_code"),
     path("account/", signing.account, name="account"),
+    path("account/two-factor/", security.second_factor, name="second_factor"),
+    path("account/sessions/end/", security.sign_out_elsewhere, name="sign_out_elsewhere"),
+    path("account/delete/", security.end, name="account_end"),
     path("team/", team.team, name="team"),
     path("team/audit/", team_audit.log, name="team_audit"),
     path("team/switch/", team.switch, name="switch_team"),

@@ -18,9 +18,12 @@ from synthesis import storage
 from synthesis.models import (
     Batch,
     BatchRow,
+    Favourite,
     MisuseReport,
     Output,
+    Script,
     Segment,
+    SettingsPreset,
     SynthesisRequest,
     Voice,
     VoiceConsent,
@@ -153,6 +156,9 @@ def erase(user: User) -> dict[str, int]:
     }
     Segment.objects.filter(request__in=requests).delete()
     Batch.objects.filter(user=user).delete()
+    Script.objects.filter(user=user).delete()
+    Favourite.objects.filter(user=user).delete()
+    SettingsPreset.objects.filter(user=user).delete()
     requests.update(text="", title="", instruction="", deleted_at=now, objects_deleted=False)
     VoiceVersion.objects.filter(voice__in=voices).update(
         transcript="",

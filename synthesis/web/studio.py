@@ -20,7 +20,7 @@ from accounts.services import limits, rates
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis.models import SynthesisRequest, Voice, Worker
 from synthesis.services import requests, settings_presets, submission
-from synthesis.web import steering
+from synthesis.web import first_steps, steering
 from synthesis.web.cards import VoiceCard, request_card, request_cards, voice_card
 from synthesis.web.forms import StudioForm, engine
 from synthesis.web.wording import language_name
@@ -39,6 +39,7 @@ def studio(request: PageRequest) -> HttpResponse:
         **_editor(request, StudioForm(initial=_initial(request))),
         "recent": request_cards(recent),
         "events_url": reverse("events"),
+        "first_steps": first_steps.steps(request),
         "workers_alive": Worker.objects.alive().filter(engine=engine().name).exists(),
         "may_submit": request.actor.can(permissions.SYNTHESES_WRITE),
     }

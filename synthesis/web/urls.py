@@ -4,6 +4,7 @@ from django.urls import path
 
 from synthesis.web import (
     audio,
+    first_steps,
     history,
     live,
     misuse,
@@ -24,6 +25,7 @@ urlpatterns = [
     path("events/", live.stream, name="events"),
     # Below /events, which every front sends to the process that may wait.
     path("events/requests/<uuid:request_id>/stream/", live.sound, name="request_live"),
+    path("first-steps/done/", first_steps.put_away, name="first_steps_done"),
     path("studio/outline/", steering.outline, name="studio_outline"),
     path("studio/readings/", steering.readings, name="studio_readings"),
     path("studio/settings/", settings_presets.save, name="settings_preset_save"),

@@ -11,6 +11,7 @@ import "./listen.js";
 import "./parts.js";
 import "./bulk.js";
 import "./ask.js";
+import "./notify.js";
 import "./textfile.js";
 import "./palette.js";
 import "./shortcuts.js";
