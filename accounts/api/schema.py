@@ -65,7 +65,7 @@ _MEANINGS = {
     405: "The address does not take this method; `Allow` lists those it takes.",
     409: "The object is in a state that does not allow this.",
     410: "It was there once: `output_expired`.",
-    411: "`length_required`: a body without a length.",
+    411: "`length_required`: a body without a length (a form may come without).",
     413: "`payload_too_large`",
     414: "`address_too_long`: more than 8,000 characters with the query.",
     415: "The body has another content type than this route takes.",

