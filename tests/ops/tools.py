@@ -122,8 +122,9 @@ def node() -> Path:
 def openai_node() -> Path:
     """A folder whose node_modules hold OpenAI's client for Node, its archive checked; it needs no other package."""
 
+    home = node()  # before the lock, which is not to be had twice
+
     def unpack() -> Path:
-        home = node()
         npm = [str(home / "bin" / "node"), str(home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
         folder = Path(tempfile.mkdtemp(dir=FOLDER))
         options = ["--ignore-scripts", "--loglevel=error", "--update-notifier=false", "--fetch-retries=2"]
