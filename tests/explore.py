@@ -13,6 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
+
 ROOT = Path(__file__).resolve().parents[1]
 #: What a description cannot say: rules between fields, which voices there are, what a name may be.
 _NOT_FOR_US = "negative_data_rejection,positive_data_acceptance,object_level_authorization"
@@ -21,8 +23,11 @@ _NOT_FOR_US = "negative_data_rejection,positive_data_acceptance,object_level_aut
 def explore(
     url: str, key: str, *, seconds: int, workers: int = 2, folder: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Run it for so many seconds in `folder`, where it keeps notes; its exit status is 0 when nothing was found."""
-    return subprocess.run(
+    """Run it for so many seconds in `folder`, where it keeps notes; its exit status is 0 when nothing was found.
+
+    RuntimeError when the key is no longer valid: then nothing but doors was tried.
+    """
+    done = subprocess.run(
         [
             *(str(Path(sys.executable).with_name("schemathesis")), "run", f"{url}/v1/schema"),
             *("-H", f"Authorization: Bearer {key}", "--max-time", str(seconds), "--workers", str(workers)),
@@ -30,11 +35,21 @@ def explore(
             *("--request-timeout", "90", "--warnings", "off", "--no-color"),
         ],
         cwd=folder,
-        env=os.environ | {"SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks", "PYTHONPATH": str(ROOT)},
+        env=os.environ
+        | {
+            "SCHEMATHESIS_HOOKS": "tests.schemathesis_hooks",
+            "PYTHONPATH": str(ROOT),
+            "CHORUS_EXPLORE_URL": url,
+            "CHORUS_EXPLORE_KEY": key,
+        },
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
+    answer = httpx.get(f"{url}/v1/quota", headers={"authorization": f"Bearer {key}"}, timeout=60)
+    if answer.status_code != 200:
+        raise RuntimeError(f"the key did not survive: {answer.status_code}\n{done.stdout}")
+    return done
 
 
 def _main() -> int:
