@@ -5,6 +5,7 @@ Run by `benchmarks.benches.single_user` in an environment of its own: `gradio_pa
 
 from __future__ import annotations
 
+import os
 import sys
 
 import django
@@ -18,7 +19,7 @@ from gpu_worker.engines.base import Audio, SegmentJob, VoiceSpec  # noqa: E402
 from synthesis.text import segmenting  # noqa: E402
 
 _port, _preset, _language = sys.argv[1:]
-_engine = load_engine("kokoro")
+_engine = load_engine(os.environ["CHORUS_ENGINE"])
 _voice = VoiceSpec(key=f"preset:{_preset}", language=_language, preset=_preset)
 
 

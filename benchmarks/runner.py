@@ -74,7 +74,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(NAMES)} (default: all)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there as well")
-    parser.add_argument("--quick", action="store_true", help="small sizes, to try it: no result to quote")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes and the fast engine, to try it: no result to quote"
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - set(NAMES):

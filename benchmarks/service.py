@@ -29,6 +29,11 @@ WHERE status = 'queued'
 """
 
 
+def engine(quick: bool) -> str:
+    """What speaks where sound is measured: the default engine; to try a bench, the fast one."""
+    return "hibari" if quick else "kokoro"
+
+
 @contextlib.contextmanager
 def running(engine: str, *, workers: int = 1) -> Iterator[Stack]:
     """The service on a free port with a fresh data folder, without limits worth the name."""

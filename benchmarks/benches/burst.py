@@ -13,7 +13,7 @@ MOST = 0.6
 
 def run(quick: bool) -> list[Line]:
     """See the module: who is first is served first, nobody waits for the whole burst."""
-    with service.running("kokoro") as running:
+    with service.running(service.engine(quick)) as running:
         voice = service.preset(running)
 
         def work(index: int) -> float:

@@ -17,7 +17,7 @@ MOST = 1.5
 def run(quick: bool) -> list[Line]:
     """See the module. One worker; the ideal one gives each turn to the team that was served longest ago, at once."""
     heavy, each, spread = (60, 2, 6.0) if quick else (400, 10, 60.0)
-    with service.running("kokoro") as running:
+    with service.running(service.engine(quick)) as running:
         voice = service.preset(running)
         keys = service.teams(running, LIGHT)
 

@@ -16,7 +16,7 @@ LEAVE_AFTER = 1.0
 
 def run(quick: bool) -> list[Line]:
     """See the module. One worker; each text would take several seconds."""
-    with service.running("kokoro") as running:
+    with service.running(service.engine(quick)) as running:
         voice = service.preset(running)
         clients = []
         for index in range(CALLERS):

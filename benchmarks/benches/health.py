@@ -18,7 +18,7 @@ MOST_SECONDS = 0.25
 def run(quick: bool) -> list[Line]:
     """See the module."""
     seconds = 3 if quick else 20
-    with service.running("kokoro") as running:
+    with service.running(service.engine(quick)) as running:
         voice = service.preset(running)
         idle = _ask(running, seconds / 4)
         stop = threading.Event()

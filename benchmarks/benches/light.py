@@ -12,7 +12,7 @@ from tests.live import stack
 def run(quick: bool) -> list[Line]:
     """See the module. The aim: twice its time alone, and one of the other team's jobs."""
     queued, times = (20, 1) if quick else (100, 5)
-    with service.running("kokoro") as running:
+    with service.running(service.engine(quick)) as running:
         voice = service.preset(running)
         key = service.teams(running, 1)[0]
 

@@ -17,7 +17,10 @@ def run(quick: bool) -> list[Line]:
     """See the module. One worker. The engine speaks half of the texts before and half after, as machines drift."""
     count = 16 if quick else 64
     todo = [texts.paragraph(number, 1 if quick else 2) for number in range(count)]
-    with service.running("kokoro") as running, bare.running(running, "kokoro") as alone:
+    with (
+        service.running(service.engine(quick)) as running,
+        bare.running(running, service.engine(quick)) as alone,
+    ):
         voice = service.preset(running)
         rounds: list[tuple[float, float]] = []
         for _round in range(1 if quick else 2):

@@ -34,7 +34,7 @@ def run(quick: bool) -> list[Line]:
     each = 2 if quick else 6
     todo = [[texts.sentence(index * 100 + number) for number in range(each)] for index in range(CALLERS)]
     python = _environment()
-    with service.running("kokoro") as running:
+    with service.running(service.engine(quick)) as running:
         voice = service.preset(running)
 
         def ours(text: str) -> None:

@@ -14,7 +14,10 @@ def run(quick: bool) -> list[Line]:
     """See the module. One caller; PCM, which needs no encoder's first frame."""
     count = 4 if quick else 30
     ours, engine = [], []
-    with service.running("kokoro") as running, bare.running(running, "kokoro") as alone:
+    with (
+        service.running(service.engine(quick)) as running,
+        bare.running(running, service.engine(quick)) as alone,
+    ):
         voice = service.preset(running)
         with running.client() as client:
             for number in range(-2, count):
