@@ -130,7 +130,7 @@ class Panel(AdminSite):
         """Django's own, less what our pages replace, and the added pages before them."""
         from accounts.panel import signing
 
-        replaced = {"password_change", "password_change_done", "view_on_site", "app_list"}
+        replaced = {"password_change", "password_change_done", "view_on_site", "app_list", "autocomplete"}
         standard = [url for url in super().get_urls() if getattr(url, "name", None) not in replaced]
         return [
             path("two-factor/", signing.two_factor_page, name="two_factor"),

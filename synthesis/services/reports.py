@@ -255,7 +255,8 @@ def _read(query: Query) -> Iterator[Row]:
         filters=filters,
         order="start" if by_time else f"{4 + _MEASURES.index('characters')} DESC, team_id, subject_id",
     )
-    with connection.cursor() as cursor:
+    # A cursor of the database: an export of many people's use does not come into memory as a whole.
+    with connection.chunked_cursor() as cursor:
         cursor.execute(statement, values)
         while rows := cursor.fetchmany(2_000):
             for start, team, subject, *numbers, cost in rows:

@@ -37,8 +37,13 @@ def play(*, history: int = 0) -> Scene:
     charlie = factories.owner("Charlie", team="Night Radio")
     for number, state in enumerate(("idle", "busy", "busy")):
         workers.beat(
-            name=f"gpu-1:{number}", engine="hibari", host="gpu-1", pid=100 + number, state=state,
-            rss_bytes=1_400_000_000, requests_done=1_200 * number,
+            name=f"gpu-1:{number}",
+            engine="hibari",
+            host="gpu-1",
+            pid=100 + number,
+            state=state,
+            rss_bytes=1_400_000_000,
+            requests_done=1_200 * number,
         )
     for person, code in ((alice, "engine_error"), (charlie, "engine_error"), (alice, "storage")):
         factories.submit(person)

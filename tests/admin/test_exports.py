@@ -13,6 +13,7 @@ from uuid import UUID
 
 import openpyxl
 import pytest
+from django.db import connection
 
 from accounts import exports
 from accounts.errors import InvalidInput
@@ -116,6 +117,38 @@ def test_the_ledger_of_a_range_is_complete():
     team = listed[0][5]
     assert len(list(listing.ledger(low, high, team))) == expected.filter(team_id=team).count()
     assert len(list(listing.requests(first, last))) == 1_000
+
+
+@pytest.mark.django_db
+def test_a_report_stays_in_the_database_until_it_is_read():
+    first, last = generate.year(400, teams=30, people=3)
+    rollup.roll_up()
+    rows = reports.stream(reports.Query(first, last, "user"), chunk=10)
+    assert next(rows).characters
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_cursors")
+        assert cursor.fetchone()[0] == 1
+    assert len(list(rows)) == 89
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_cursors")
+        assert cursor.fetchone()[0] == 0
+
+
+@pytest.mark.django_db
+def test_memory_of_the_ledgers_export_does_not_grow_with_its_length(monkeypatch):
+    monkeypatch.setattr(listing, "_PAGE", 200)
+    first, last = generate.year(4_000, teams=2, ledger=True)
+
+    def peak(until) -> int:
+        tracemalloc.start()
+        for _piece in exports.csv_pieces(listing.LEDGER_COLUMNS, listing.ledger(first, until)):
+            pass
+        _now, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(first)  # what is loaded once
+    assert peak(last) < peak(first + timedelta(days=30)) + 300_000
 
 
 @pytest.mark.django_db
