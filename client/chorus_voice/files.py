@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import http.client
-import os
 import time
 from pathlib import Path
 
@@ -23,34 +21,33 @@ def fetch(api: Api, path: str, target: Path, *, size: int, sha256: str) -> None:
 
     It is written beside it as `….part` and renamed when it is whole; what an earlier attempt left is gone on with.
     """
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
     part = target.with_name(f"{target.name}.part")
+    if _size(part) > size:  # of something else
+        part.unlink()
     end = time.monotonic() + api.patience
-    while (have := _size(part)) != size:
-        if have > size:
-            part.unlink()
-            continue
-        try:
-            _more(api, path, part, have, sha256)
-        except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, OSError) and error.filename is not None:
-                raise  # a file of ours, not the connection
+    while (have := _size(part)) < size:
+        if not _more(api, path, part, have, sha256):
+            raise _damaged(part, target)
         if _size(part) > have:
             end = time.monotonic() + api.patience
         elif time.monotonic() > end:
             raise Unreachable(_("The connection is lost; trying again did not help."))
-        if _size(part) != size:
+        if _size(part) < size:
             api.waiting(_("The connection is lost; trying again"))
             time.sleep(_PAUSE)
     api.waiting("")
     if _digest(part) != sha256:
-        part.unlink()
-        raise CommandError(_("{file} arrived damaged. Try again.").format(file=target.name))
+        raise _damaged(part, target)
     part.replace(target)
 
 
-def _more(api: Api, path: str, part: Path, have: int, sha256: str) -> None:
+def _damaged(part: Path, target: Path) -> CommandError:
+    drop(part)
+    return CommandError(_("{file} arrived damaged. Try again.").format(file=target.name))
+
+
+def _more(api: Api, path: str, part: Path, have: int, sha256: str) -> bool:
+    """As much as comes before the connection breaks; False when the file has no more. OSError is the disk's."""
     headers = {}
     if have:
         # If it is no longer the same file, the whole of it comes instead of the rest.
@@ -60,11 +57,19 @@ def _more(api: Api, path: str, part: Path, have: int, sha256: str) -> None:
     except Refused as error:
         if error.http_status != 416:
             raise
-        part.unlink()
-        return
+        return False
     with answer, part.open("ab" if answer.status == 206 else "wb") as file:
-        while piece := answer.read(_PIECE):
+        while piece := _piece(answer):
             file.write(piece)
+    return True
+
+
+def _piece(answer: http.client.HTTPResponse) -> bytes:
+    """Nothing at the end, and where the connection broke."""
+    try:
+        return answer.read(_PIECE)
+    except (OSError, http.client.HTTPException):
+        return b""
 
 
 def _size(part: Path) -> int:

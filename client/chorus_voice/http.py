@@ -15,6 +15,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from chorus_voice import __version__
@@ -199,7 +200,7 @@ class Api:
             details = json.loads(error.read())["error"]
             message, code = str(details["message"]), str(details["code"])
         except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
-            if error.code not in _LATER:
+            if error.code not in {*_LATER, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE}:
                 return self._stranger()
             message, code = _("The server is not ready."), "unavailable"
         after = error.headers.get("Retry-After", "")

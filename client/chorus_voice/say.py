@@ -28,6 +28,9 @@ def run(options: argparse.Namespace, api: Api, bar: Bar) -> int:
     """Submit, wait, fetch. The idempotency key makes sure that a lost answer does not queue the text twice."""
     text = _text(options)
     sound = options.format or _format_of(options.output)
+    target = None if options.output == "-" else Path(options.output or f"speech.{sound}")
+    if target and not target.parent.is_dir():  # before anything is paid for
+        raise UsageError(_("There is no folder {folder}.").format(folder=target.parent))
     body: dict[str, Any] = {"text": text, "voice": options.voice, "format": sound}
     body |= {name: value for name in _OPTIONS if (value := getattr(options, name)) is not None}
     made = api.post("/syntheses", body, key=str(uuid.uuid4()))
@@ -40,7 +43,7 @@ def run(options: argparse.Namespace, api: Api, bar: Bar) -> int:
         raise
     output = made["output"]
     address = f"/syntheses/{made['id']}/audio"
-    if options.output == "-":
+    if target is None:
         with tempfile.TemporaryDirectory(prefix="chorus-") as folder:
             target = Path(folder) / "audio"
             files.fetch(api, address, target, size=output["bytes"], sha256=output["sha256"])
@@ -48,13 +51,11 @@ def run(options: argparse.Namespace, api: Api, bar: Bar) -> int:
             sys.stdout.buffer.write(target.read_bytes())
             sys.stdout.buffer.flush()
         return 0
-    target = Path(options.output) if options.output else files.free_name(Path(f"speech.{sound}"))
+    if not options.output:
+        target = files.free_name(target)
     # Never the rest of another text.
     files.drop(target.with_name(f"{target.name}.part"))
-    try:
-        files.fetch(api, address, target, size=output["bytes"], sha256=output["sha256"])
-    except FileNotFoundError:
-        raise UsageError(_("There is no folder {folder}.").format(folder=target.parent)) from None
+    files.fetch(api, address, target, size=output["bytes"], sha256=output["sha256"])
     bar.close()
     print(
         _("{file} · {time} · {characters} characters").format(

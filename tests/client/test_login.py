@@ -27,8 +27,12 @@ def serve(answer):
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
             server.seen.append((self.path, dict(self.headers)))
             answer(self)
+
+        def do_POST(self):
+            self.do_GET()
 
         def log_message(self, *_args):
             pass
@@ -154,3 +158,28 @@ def test_it_answers_later(command):
         command.environment |= {"CHORUS_URL": server.url, "CHORUS_API_KEY": "chorus_a_b"}
         assert command("voices")[0] == 0
     assert len(server.seen) == 3
+
+
+def test_a_file_that_is_not_what_was_said(command):
+    """Longer, shorter, or other bytes: an end, and nothing left."""
+    made = {
+        "id": "x",
+        "status": "succeeded",
+        "characters": 5,
+        "segments_done": 1,
+        "segments_total": 1,
+        "output": {"bytes": 10, "sha256": "0" * 64, "seconds": 1},
+    }
+    for sound in (b"x" * 20, b"x" * 5, b"x" * 10):
+
+        def answer(handler, sound=sound):
+            if handler.path.endswith("/audio"):
+                ranged = "Range" in handler.headers
+                return _send(416)(handler) if ranged else _send(200, sound)(handler)
+            return _send(200, json.dumps(made).encode())(handler)
+
+        with serve(answer) as server:
+            command.environment |= {"CHORUS_URL": server.url, "CHORUS_API_KEY": "chorus_a_b"}
+            status, _out, err = command("say", "Hello", "-v", "x", "-o", "out.mp3")
+        assert (status, err) == (1, "chorus: out.mp3 arrived damaged. Try again.\n")
+        assert not list(command.folder.glob("out*"))

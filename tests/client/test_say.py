@@ -103,6 +103,7 @@ class TestExitCodes:
             (["say", TEXT], 2, "--voice"),
             (["say", TEXT, "-v", "Hibari", "-o", "out.ogg"], 2, "ogg"),
             (["say", TEXT, "-v", "Hibari", "-f", "x.txt"], 2, "not both"),
+            (["say", TEXT, "-v", "Hibari", "-o", "missing/out.mp3"], 2, "missing"),
             (["say", "-f", "nothing.txt", "-v", "Hibari"], 2, "nothing.txt"),
             (["say", TEXT, "-v", "Nobody"], 4, "no such voice"),
             (["say", "?!", "-v", "Hibari"], 4, "nothing to speak"),
