@@ -124,6 +124,7 @@ def test_erasing_removes_everything_and_says_what(alice):
         "invitations": 1,
         "sessions": 1,
         "second_factors": 0,
+        "misuse_reports": 0,
     }
     assert report["kept"]["ledger_entries"] == 4
     user = User.objects.get(pk=alice.user.pk)
