@@ -62,10 +62,10 @@ WORDS: dict[str, Text] = {
 }
 
 
-def label_of(name: Any, model: type[models.Model], model_admin: Any) -> Text:
+def label_of(name: Any, model: type[models.Model], model_admin: Any) -> str:
     """What a column, fact or filter is called."""
     if isinstance(name, str) and name in WORDS and not hasattr(model_admin, name):
-        return WORDS[name]
+        return str(WORDS[name])
     return str(label_for_field(name, model, model_admin))
 
 
@@ -241,7 +241,7 @@ class PanelAdmin(admin.ModelAdmin):
         self.prepare(changelist.result_list)
         for spec in changelist.filter_specs:
             if (path := getattr(spec, "field_path", "")) in WORDS:
-                spec.title = WORDS[path]
+                spec.title = str(WORDS[path])
         return changelist
 
     def prepare(self, rows: list[Any]) -> None:

@@ -25,7 +25,7 @@ from synthesis.services import misuse, takedown
 VIEW = "synthesis.view_misusereport"
 
 
-def _line(label: Text, help_text: Text = "", *, required: bool = True) -> forms.CharField:
+def _line(label: Any, help_text: Any = "", *, required: bool = True) -> forms.CharField:
     return forms.CharField(
         label=label,
         help_text=help_text,

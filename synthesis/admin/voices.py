@@ -260,7 +260,9 @@ def usage_by_team(voice: Voice) -> list[dict[str, Any]]:
         .order_by("-characters")[:20]
     )
     names = team_names(one["team_id"] for one in found)
-    return [one | {"team": names.get(one["team_id"], str(one["team_id"]))} for one in found]
+    return [
+        {**one, "team": names.get(one["team_id"]) or str(one["team_id"])} for one in found if one["team_id"]
+    ]
 
 
 panel().add_entry(

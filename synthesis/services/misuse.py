@@ -153,6 +153,8 @@ def _tell(report: MisuseReport) -> None:
         if report.decision == MisuseReport.Decision.TAKEN_DOWN:
             text = _("Thank you for your report of the voice “%(voice)s”. Nobody can speak with it any more.")
         else:
-            text = _("Thank you for your report of the voice “%(voice)s”. We looked at it and left the voice as it is.")
+            text = _(
+                "Thank you for your report of the voice “%(voice)s”. We looked at it and left the voice as it is."
+            )
         said = f"\n\n{report.note}" if report.note else ""
         send_mail(_("What became of your report"), f"{text % values}{said}\n", None, [report.email])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shlex
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
@@ -15,6 +18,7 @@ from django.utils import timezone
 from accounts.models import AuditEntry, Grant, Plan, Team, TeamQuota, UsageCounter, User
 from accounts.services import keys, operator_settings
 from synthesis.console import NOUNS
+from synthesis.management.commands import admin as admin_command
 from synthesis.models import LedgerCheck, Status, SynthesisRequest, TeamPool, UsageRollup, Voice, Worker
 from synthesis.services import dispatch, rollup, workers
 from tests import factories
@@ -267,6 +271,20 @@ def test_every_command_is_tried_in_this_file():
         for verb in verbs:
             spelt = f'"{noun}", "{verb.name}"'
             assert spelt in source or (noun == "worker" and f'"{verb.name}"' in source), spelt
+
+
+@pytest.mark.parametrize("folder", ["", "zh/"])
+def test_the_documentation_names_commands_that_exist(folder):
+    """Each `./chorus admin …` of the documentation is understood; nothing is carried out."""
+    text = (Path(settings.BASE_DIR) / f"docs/{folder}operate.md").read_text()
+    commands = [shlex.split(found) for found in re.findall(r"`\./chorus admin ([^`]+)`", text)]
+    assert len(commands) > 30
+    some_id = "01890000-0000-7000-8000-000000000000"
+    for words in commands:
+        if {"NOUN", "名词"} & set(words) or "--help" in words:
+            continue
+        given = [some_id if word in {"ID", "CHANGE", "变更"} else word for word in words]
+        admin_command.Command().create_parser("manage.py", "admin").parse_args(given)
 
 
 def test_keys_stop_with_their_revocation(alice):
