@@ -35,6 +35,29 @@ class Migration(migrations.Migration):
                         default=django.utils.timezone.now, editable=False, verbose_name="created"
                     ),
                 ),
+                (
+                    "api_key",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="accounts.apikey",
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="accounts.team"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "batch",
@@ -59,63 +82,36 @@ class Migration(migrations.Migration):
                 ("ended_at", models.DateTimeField(null=True)),
                 ("error_code", models.CharField(blank=True, max_length=64)),
                 ("error_message", models.TextField(blank=True)),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="rows", to="synthesis.batch"
+                    ),
+                ),
+                (
+                    "request",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="batch_row",
+                        to="synthesis.synthesisrequest",
+                    ),
+                ),
+                (
+                    "retry_of",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="synthesis.synthesisrequest",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "row of a batch",
                 "verbose_name_plural": "rows of batches",
             },
-        ),
-        migrations.AddField(
-            model_name="batch",
-            name="api_key",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to="accounts.apikey",
-            ),
-        ),
-        migrations.AddField(
-            model_name="batch",
-            name="team",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="accounts.team"
-            ),
-        ),
-        migrations.AddField(
-            model_name="batch",
-            name="user",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
-            ),
-        ),
-        migrations.AddField(
-            model_name="batchrow",
-            name="batch",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="rows", to="synthesis.batch"
-            ),
-        ),
-        migrations.AddField(
-            model_name="batchrow",
-            name="request",
-            field=models.OneToOneField(
-                null=True,
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="batch_row",
-                to="synthesis.synthesisrequest",
-            ),
-        ),
-        migrations.AddField(
-            model_name="batchrow",
-            name="retry_of",
-            field=models.ForeignKey(
-                db_index=False,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to="synthesis.synthesisrequest",
-            ),
         ),
         migrations.AddIndex(
             model_name="batch",
