@@ -51,7 +51,7 @@ def code(request: HttpRequest) -> HttpResponse:
     """The second step of signing in."""
     pending = request.session.get(_PENDING)
     user = User.objects.filter(pk=pending[0], is_active=True).first() if pending else None
-    if user is None or timezone.now().timestamp() - pending[1] > _PATIENCE_SECONDS:
+    if pending is None or user is None or timezone.now().timestamp() - pending[1] > _PATIENCE_SECONDS:
         request.session.pop(_PENDING, None)
         return redirect("sign_in")
     form = CodeForm(request.POST if request.method == "POST" else None)

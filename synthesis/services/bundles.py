@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import IO, cast
 
 from accounts.errors import NotFound
 from synthesis import storage
@@ -40,7 +41,7 @@ def stream(requests: Iterable[SynthesisRequest]) -> Iterator[bytes]:
     """The recordings of `requests` (with `output` selected) in their order; what has none is left out."""
     sink = _Sink()
     # Sound does not become smaller by deflating it.
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:  # type: ignore[arg-type]
+    with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         for number, request in enumerate(requests, 1):
             output = getattr(request, "output", None)
             if output is None:

@@ -167,9 +167,11 @@ def delete(*, actor: Actor, script_id: UUID) -> None:
     """Remove a script with the words and the sound of its lines."""
     actor.require(permissions.SYNTHESES_WRITE)
     script = find(actor, script_id)
-    for line in script.lines.exclude(request=None):
+    for request_id in script.lines.values_list("request_id", flat=True):
+        if request_id is None:
+            continue
         try:
-            requests.delete(actor=actor, request_id=line.request_id)
+            requests.delete(actor=actor, request_id=request_id)
         except ChorusError as error:
             # Deleted in the history before.
             if error.status != 404:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
@@ -25,7 +26,7 @@ from accounts.ids import new_id
 from accounts.services import audit
 from synthesis import storage
 from synthesis.audio import encode
-from synthesis.audio.join import join
+from synthesis.audio.join import Samples, join
 from synthesis.engines import capabilities
 from synthesis.errors import NotReady, OutputExpired
 from synthesis.models import Output, Segment, Status, SynthesisRequest
@@ -193,7 +194,7 @@ def _render(request: SynthesisRequest, choices: dict[UUID, UUID | None]) -> tupl
     container = cast(encode.Format, request.format)
     rate = capabilities(request.engine).sample_rate
 
-    def sounds():  # type: ignore[no-untyped-def]
+    def sounds() -> Iterator[tuple[Samples, float]]:
         for segment in request.segments.all():
             segment.take_id = choices[segment.id]
             key = sounding.sound_key(segment)

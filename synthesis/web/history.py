@@ -70,14 +70,15 @@ class Filters:
         elif self.state in Status.values:
             found = found.filter(status=self.state)
         if self.voice:
-            found = found.filter(voice=self.voice)
+            found = found.filter(voice=UUID(self.voice))
         if self.person:
-            found = found.filter(user=self.person)
+            found = found.filter(user=UUID(self.person))
         if since := _day(self.since):
             found = found.filter(created_at__gte=datetime.combine(since, time.min, zone))
         if until := _day(self.until):
             found = found.filter(created_at__lt=datetime.combine(until + timedelta(days=1), time.min, zone))
-        return found.filter(is_favourite=True) if self.favourites else found
+        # An annotation of `requests.visible`, which the plugin does not know of.
+        return found.filter(**{"is_favourite": True}) if self.favourites else found
 
 
 def _uuid(value: str) -> UUID | None:

@@ -7,6 +7,7 @@ import io
 import numpy as np
 import pytest
 import soundfile
+from django.conf import settings
 
 from accounts.models import LedgerEntry, UsageCounter
 from synthesis import storage
@@ -171,6 +172,6 @@ def test_two_choose_at_once(alice, made):
 
 def _keys(request: SynthesisRequest) -> list[str]:
     found = storage.client().list_objects_v2(
-        Bucket=storage.settings.S3_BUCKET, Prefix=storage.request_prefix(request.team_id, request.id)
+        Bucket=settings.S3_BUCKET, Prefix=storage.request_prefix(request.team_id, request.id)
     )
     return [item["Key"] for item in found.get("Contents", [])]
