@@ -15,7 +15,7 @@ MOST = 1.5
 
 
 def run(quick: bool) -> list[Line]:
-    """See the module. One worker; the ideal one gives each turn to the team that was served longest ago, at once."""
+    """See the module. One worker; the ideal scheduler gives each turn to the team that was served longest ago."""
     heavy, each, spread = (60, 2, 6.0) if quick else (400, 10, 60.0)
     with service.running(service.engine(quick)) as running:
         voice = service.preset(running)
@@ -70,7 +70,7 @@ def _light_ones_done(running: Stack) -> None:
     raise RuntimeError("the light teams' requests do not end")
 
 
-#: (team, 0 is the heavy one; submitted; started; seconds of work), times in seconds.
+#: (team, 0 is the heavy one; submitted; started; seconds until the next one began), times in seconds.
 Job = tuple[int, float, float, float]
 
 
@@ -79,15 +79,17 @@ def _jobs(running: Stack) -> list[Job]:
         found = connection.execute(
             "SELECT CASE WHEN t.name LIKE 'Bench %' THEN 1 + substr(t.name, 7)::int ELSE 0 END,"
             " extract(epoch FROM r.created_at)::float, extract(epoch FROM r.started_at)::float,"
-            " extract(epoch FROM r.completed_at - r.started_at)::float"
+            " extract(epoch FROM r.completed_at)::float"
             " FROM synthesis_synthesisrequest r JOIN accounts_team t ON t.id = r.team_id"
-            " WHERE r.status = 'succeeded' ORDER BY r.created_at"
+            " WHERE r.status = 'succeeded' ORDER BY r.started_at"
         ).fetchall()
-    return [(int(row[0]), row[1], row[2], row[3]) for row in found]
+    # The worker never rested: what lies between two beginnings is what a turn takes, whoever chooses whose it is.
+    ends = [row[2] for row in found[1:]] + [found[-1][3]]
+    return [(int(row[0]), row[1], row[2], end - row[2]) for row, end in zip(found, ends, strict=True)]
 
 
 def _ideal(jobs: list[Job]) -> dict[int, float]:
-    """The wait of each job, by its place in `jobs`, with one worker that loses no time between two."""
+    """The wait of each job, by its place in `jobs`."""
     waiting = dict(enumerate(jobs))
     served: dict[int, float] = {}
     waits = {}

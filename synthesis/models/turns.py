@@ -17,8 +17,10 @@ class Turn(models.Model):
     pool = models.CharField(max_length=32)
     #: (What the team has at work + 1) / weight: the lowest is next. Null while nothing of it may be taken.
     share = models.FloatField(null=True)
-    #: When that request was submitted: among equal shares the oldest is next.
+    #: When that request was submitted or the team was last served, whichever is later: among equal shares the earliest
+    #: is next.
     since = models.DateTimeField(null=True)
+    served_at = models.DateTimeField(null=True)
     #: When a pause ends, and the row has to be worked out again though nothing has changed.
     look_at = models.DateTimeField(null=True)
 

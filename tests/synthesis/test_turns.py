@@ -73,6 +73,9 @@ def test_it_takes_what_a_look_at_everything_would_take():
                 SynthesisRequest.objects.filter(pk=request.pk).update(priority=dice.choice([-5, 5]))
         elif fate < 0.5 and (running := _some("running", dice)):
             dispatch.fail(running, code="x", message="y", retryable=True)
+            # No pause that ends between our look and the claim's.
+            pause = timedelta(hours=dice.choice([-1, 1]))
+            SynthesisRequest.objects.filter(pk=running.pk).update(not_before=timezone.now() + pause)
         elif fate < 0.7 and (running := _some("running", dice)):
             dispatch.cancel(running.pk)
         elif fate < 0.75 and (queued := _some("queued", dice)):
@@ -84,7 +87,7 @@ def test_it_takes_what_a_look_at_everything_would_take():
         else:
             best = _best()
             taken = _claim()
-            assert [request.pk for request in taken] == ([best] if best else [])
+            assert [request.pk for request in taken] == ([best] if best else []), _turn
 
 
 def _some(status, dice):
@@ -115,7 +118,11 @@ def _best():
         ]
         if queued:
             first = min(queued, key=lambda one: (-one.priority, one.created_at))
-            candidates.append(((busy + 1) / team.plan.weight, first.created_at, first.pk))
+            served = max(
+                Attempt.objects.filter(request__team=team).values_list("started_at", flat=True), default=None
+            )
+            waits_since = max(first.created_at, served) if served else first.created_at
+            candidates.append(((busy + 1) / team.plan.weight, waits_since, first.pk))
     return min(candidates)[2] if candidates else None
 
 
@@ -124,12 +131,25 @@ def test_among_many_the_place_is_the_same(monkeypatch):
     plans = [factories.plan(f"P{number}", weight=weight) for number, weight in enumerate([1.0, 2.0, 0.5])]
     people = [factories.owner(f"Owner{number}", plan_=plans[number % 3]) for number in range(7)]
     queued = [factories.submit(dice.choice(people)) for _number in range(40)]
-    for request in _claim(limit=4):
-        queued.remove(request)
     turns.tidy()
     exact = [queue.place(request) for request in queued]
     monkeypatch.setattr(queue, "_MANY", 10)
     assert [queue.place(request) for request in queued] == exact
+
+
+def test_one_worker_goes_round_the_teams():
+    """Nothing runs when it asks: a team that has queued many must not come first until the last of them."""
+    heavy, light = factories.owner("Alice"), factories.owner("Charlie")
+    many = [factories.submit(heavy).pk for _number in range(6)]
+    served = []
+    few = []
+    for number in range(6):
+        if number == 1:
+            few = [factories.submit(light).pk for _number in range(2)]
+        (request,) = _claim()
+        served.append(request.pk)
+        dispatch.cancel(request.pk)
+    assert served == [many[0], many[1], few[0], many[2], few[1], many[3]]
 
 
 def test_whatever_lets_a_team_go_on_is_noticed():
