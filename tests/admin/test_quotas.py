@@ -247,11 +247,15 @@ def test_many_teams_from_the_list(alice):
     asked = client.post("/admin/accounts/team/", {"action": "limits", "_selected_action": ids, "index": "0"})
     assert asked.status_code == 200
     assert "2 chosen" in asked.content.decode()
-    sent = fields(plan="", stored_voices="4", set_stored_voices="on", requests_per_minute="1", object=ids)
+    charlies = charlie.actor.team
+    quotas.change(by=BY, targets=[charlies], values={"requests_per_minute": 9, "concurrent_requests": 1})
+    # A number is a change; a ticked box without one is the plan's value; anything else stays.
+    sent = fields(plan="", stored_voices="4", set_requests_per_minute="on", object=ids)
     shown = client.post("/admin/accounts/team/do/limits/", {"step": "ask", **sent})
     assert shown.content.decode().count("<strong>4</strong>") == 2
     client.post("/admin/accounts/team/do/limits/", {"step": "do", **sent})
-    assert set(TeamQuota.objects.values_list("stored_voices", "requests_per_minute")) == {(4, None)}
+    found = TeamQuota.objects.values_list("stored_voices", "requests_per_minute", "concurrent_requests")
+    assert set(found) == {(4, None, None), (4, None, 1)}
 
 
 def test_a_members_limits_from_the_panel(alice):
