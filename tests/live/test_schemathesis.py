@@ -9,7 +9,6 @@ from tests.live.stack import Stack
 
 SECONDS = 30
 _KEY = """
-from accounts import permissions
 from accounts.actors import Actor
 from accounts.models import Membership, TeamQuota
 from accounts.services import keys
@@ -22,6 +21,7 @@ print("key", keys.create(actor=actor, name="schemathesis", scopes=sorted(actor.p
 
 def test_every_answer_is_described(hibari: Stack, tmp_path: Path) -> None:
     key = hibari.manage(_KEY).rpartition("key ")[2].strip()
-    done = explore.explore(hibari.url, key, seconds=SECONDS, folder=tmp_path)
+    # One thread: with several, Python 3.11 now and then fails to parse what hypothesis wants to describe.
+    done = explore.explore(hibari.url, key, seconds=SECONDS, workers=1, folder=tmp_path)
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout
