@@ -215,7 +215,7 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
             bytes=encoded.size,
             sha256=digest,
             seconds=encoded.seconds,
-            sample_rate=rate,
+            sample_rate=encoded.rate,
         ),
     ):
         raise _Lost

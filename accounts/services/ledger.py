@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from accounts.actors import Actor
@@ -110,7 +111,7 @@ def exceeded(actor: Actor, required: int) -> LimitReached:
         % {
             "remaining": now.remaining,
             "required": required,
-            "reset": now.period.end.isoformat(),
+            "reset": date_format(now.period.end, "DATE_FORMAT"),
         },
         code="quota_exceeded",
         retry_after=max(1, int((now.period.end - timezone.now()).total_seconds())),

@@ -186,7 +186,7 @@ WHITENOISE_USE_FINDERS = not env.boolean("CHORUS_STATIC_MANIFEST")
 
 # --- Mail: the console unless an SMTP server is named ------------------------------------------------------------
 EMAIL_HOST = env.text("CHORUS_EMAIL_HOST", "")
-EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST else 'console'}.EmailBackend"
+EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if EMAIL_HOST else "config.mail.ToTheLog"
 EMAIL_PORT = env.integer("CHORUS_EMAIL_PORT", 587)
 EMAIL_HOST_USER = env.text("CHORUS_EMAIL_USER", "")
 EMAIL_HOST_PASSWORD = env.text("CHORUS_EMAIL_PASSWORD", "")
@@ -276,12 +276,21 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"json": {"()": "config.logs.JsonFormatter"}},
+    "filters": {
+        "not_unavailable": {
+            "()": "django.utils.log.CallbackFilter",
+            # That something is away just now is said by whoever missed it.
+            "callback": lambda record: getattr(record, "status_code", 0) != 503,
+        },
+    },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "json"}},
     "root": {"handlers": ["console"], "level": env.text("CHORUS_LOG_LEVEL", "INFO")},
     "loggers": {
         "django.server": {"handlers": ["console"], "propagate": False},
         "botocore": {"level": "WARNING"},
-        "django.request": {"level": "ERROR"},
+        "django.request": {"level": "ERROR", "filters": ["not_unavailable"]},
+        # Whoever scans the network asks for other hosts all day; the answer is 400 and is logged as such.
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
         "rq": {"level": "WARNING"},
     },
 }

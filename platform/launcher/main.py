@@ -145,17 +145,15 @@ def _parser(root: Path) -> argparse.ArgumentParser:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
+    if not text.isdecimal() or not 0 <= int(text) <= 65535:
         raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
-    return port
+    return int(text)
 
 
 def _count(text: str) -> int:
-    count = int(text)
-    if not 0 <= count <= 64:
+    if not text.isdecimal() or not 0 <= int(text) <= 64:
         raise argparse.ArgumentTypeError("from 0 (workers on other machines) to 64")
-    return count
+    return int(text)
 
 
 def _bug(options: argparse.Namespace, error: Exception) -> str:

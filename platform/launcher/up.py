@@ -249,7 +249,10 @@ class Up:
         if self.processes:
             working = [self.processes.supervisor, self.processes.sweep]
             if any(child.running() for child in working):
-                self.say("Stopping: finishing the speech in hand (Ctrl-C again ends it at once)")
+                self.say(
+                    f"Stopping: finishing the speech in hand, for {FINISH_SECONDS} s at most; "
+                    "a longer one goes on at the next start (Ctrl-C again does not wait)"
+                )
             self._stop_children(working, FINISH_SECONDS)
             answering = [self.processes.web, self.processes.streams, *([self.front] if self.front else [])]
             self._stop_children(answering, max(child.stop_timeout for child in answering))

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
+from synthesis import presets
 from synthesis.audio import quality
 from synthesis.audio.decode import UnreadableAudio
 from synthesis.engines import capabilities
@@ -75,7 +76,9 @@ class VoiceSerializer(serializers.Serializer):
     style = serializers.CharField(allow_blank=True)  # type: ignore[assignment]  # the API's name, also REST framework's
     engine = serializers.CharField()
     cloning = serializers.ChoiceField(_CLONING, allow_null=True, help_text=_CLONING_HELP)
-    nearest_preset = serializers.CharField(allow_null=True, help_text="The preset that speaks instead.")
+    nearest_preset = serializers.CharField(
+        allow_null=True, help_text="The name of the preset that speaks instead."
+    )
     version = serializers.IntegerField(allow_null=True, help_text="Of the recording; null for a preset.")
     transcript = serializers.CharField(allow_null=True)
     quality = VoiceQualitySerializer(allow_null=True)
@@ -99,7 +102,8 @@ def voice(row: Voice, request: Request) -> dict[str, Any]:
     engine = capabilities(settings.CHORUS_ENGINE)
     version = row.current_version
     cloning = engine.cloning if row.kind == Voice.Kind.CLONED else None
-    nearest = version.nearest.get(engine.name) if version and cloning == "nearest_preset" else None
+    nearest = version.nearest.get(engine.name, "") if version and cloning == "nearest_preset" else ""
+    speaks = presets.find(engine.name, nearest)
     style = _(row.style) if row.style else ""
     sample = reverse("api_voice_sample", args=[row.id], request=request)
     return dict(
@@ -113,7 +117,7 @@ def voice(row: Voice, request: Request) -> dict[str, Any]:
                 "style": style,
                 "engine": row.engine or engine.name,
                 "cloning": cloning,
-                "nearest_preset": nearest,
+                "nearest_preset": speaks.name if speaks else None,
                 "version": version.number if version else None,
                 "transcript": version.transcript if version else None,
                 "quality": _quality(version) if version else None,

@@ -174,6 +174,6 @@ def _by_model(actor: Actor, first: date, last: date) -> Iterator[dict[str, Any]]
             "name": row["engine"],
             **{name: row[name] for name in ("requests", "succeeded", "failed", "canceled")},
             "characters": row["spoken"],
-            "audio_seconds": row["heard"],
+            "audio_seconds": round(row["heard"], 3),
             "engine_seconds": row["busy"],
         }

@@ -164,10 +164,11 @@ class Encoder:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What was written: the length of the sound in seconds, and of the file in bytes."""
+    """What was written: the length of the sound in seconds, and of the file in bytes; the file's own rate in Hz."""
 
     seconds: float
     size: int
+    rate: int
 
 
 def encode_file(
@@ -203,7 +204,7 @@ def encode_file(
             raise ValueError("there is nothing to encode")
     finally:
         output.close()
-    return Encoded(seconds=length / rate, size=target.seek(0, 2))
+    return Encoded(seconds=length / rate, size=target.seek(0, 2), rate=output.rate)
 
 
 def _check_format(format: str, known: Collection[str] = FORMATS) -> None:
@@ -240,6 +241,7 @@ class _Resampler:
 class _PcmOutput:
     def __init__(self, target: Any, rate: int, wanted: int = PCM_RATE) -> None:
         self._target = target
+        self.rate = wanted
         self._resampler = _Resampler(rate, wanted)
 
     def write(self, samples: npt.NDArray[np.float32]) -> None:
@@ -264,13 +266,13 @@ class _ContainerOutput:
     def __init__(
         self, target: Any, codec: _Codec, rate: int, tags: dict[str, str], *, streaming: bool
     ) -> None:
-        self._rate = _nearest_rate(rate, codec.rates)
-        self._resampler = _Resampler(rate, self._rate)
+        self.rate = _nearest_rate(rate, codec.rates)
+        self._resampler = _Resampler(rate, self.rate)
         options = {"fflags": "+flush_packets+bitexact", **dict(codec.options)}
         if streaming:
             options |= dict(codec.streaming)
         self._container = av.open(target, "w", format=codec.container, container_options=options)
-        stream = self._container.add_stream(codec.name, rate=self._rate, layout="mono")
+        stream = self._container.add_stream(codec.name, rate=self.rate, layout="mono")
         if not isinstance(stream, AudioStream):  # pragma: no cover - for the type checker
             raise TypeError(codec.name)
         if codec.gain != 1.0:
@@ -279,7 +281,7 @@ class _ContainerOutput:
         self._gain = np.float32(codec.gain)
         if codec.bit_rate is not None:
             # MPEG's lower rates have lower ceilings: 64 kbit/s at 8-12 kHz.
-            self._stream.bit_rate = min(codec.bit_rate, 64_000) if self._rate < 16_000 else codec.bit_rate
+            self._stream.bit_rate = min(codec.bit_rate, 64_000) if self.rate < 16_000 else codec.bit_rate
         self._container.metadata.update(tags)
         self._written = 0
 
@@ -299,7 +301,7 @@ class _ContainerOutput:
             return
         block = (np.clip(samples, -1.0, 1.0) * self._gain).reshape(1, -1)
         frame = AudioFrame.from_ndarray(block, format="fltp", layout="mono")
-        frame.sample_rate = self._rate
+        frame.sample_rate = self.rate
         frame.pts = self._written
         self._written += len(samples)
         for packet in self._stream.encode(frame):

@@ -196,7 +196,9 @@ def update(
         new_version = True
     with transaction.atomic():
         voice = _changeable(actor, voice_id, lock=True)
-        voice.name = voice.name if name is None else _checked_name(name)
+        if name is not None and name != voice.name:
+            voice.name = _checked_name(name)
+            _check_built_in(voice.name)
         voice.language = language or voice.language
         voice.gender = voice.gender if gender is None else gender
         voice.shared = voice.shared if shared is None else shared
@@ -361,6 +363,18 @@ def _check_room(actor: Actor, name: str) -> None:
             )
     if own.filter(name__iexact=name).exists():
         raise _name_taken(name)
+    _check_built_in(name)
+
+
+def _check_built_in(name: str) -> None:
+    """A team's own voice comes first when a request names one: it must not take a built-in voice's place unnoticed."""
+    built_in = Voice.objects.filter(team=None, engine=settings.CHORUS_ENGINE, deleted_at=None)
+    if built_in.filter(name__iexact=name).exists():
+        raise Conflict(
+            _("A built-in voice is called “%(name)s”. Choose another name.") % {"name": name},
+            code="voice_name_taken",
+            param="name",
+        )
 
 
 def _save_named(voice: Voice, fields: list[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.mail import EmailMessage, get_connection
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.utils import timezone
@@ -293,3 +294,12 @@ def test_keys_stop_with_their_revocation(alice):
     admin("key", "revoke", f"chorus_{alice.by_key.api_key.prefix}")
     with pytest.raises(NotAuthenticated):
         keys.authenticate(alice.secret, ip="127.0.0.1")
+
+
+def test_e_mail_without_a_server_goes_to_the_log(capsys):
+    """Standard output is for the answer of a command alone, which may be JSON."""
+    connection = get_connection("config.mail.ToTheLog")
+    EmailMessage("Invitation", "The link", to=["rival@example.org"], connection=connection).send()
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "rival@example.org" in said.err

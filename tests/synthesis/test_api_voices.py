@@ -123,7 +123,7 @@ class TestList:
             "preview_url": f"http://testserver{URL}/{preset.id}/sample",
         }
         assert (mine["id"], mine["kind"], mine["cloning"]) == (str(own.id), "cloned", "nearest_preset")
-        assert (mine["nearest_preset"], mine["version"], mine["transcript"]) == ("heart", 1, "What was said.")
+        assert (mine["nearest_preset"], mine["version"], mine["transcript"]) == ("Heart", 1, "What was said.")
         assert (mine["quality"]["window_start"], mine["quality"]["window_end"]) == (1.0, 9.0)
         assert (mine["consent"]["statement"], mine["consent"]["by"]) == ("I agree.", "alice@example.org")
 

@@ -48,6 +48,8 @@ def finished(samples: Samples, format: Format, rate: int = RATE, **tags: Any) ->
     encoded = encode_file(file, pieces(samples), format=format, rate=rate, **tags)
     assert encoded.size == len(file.getvalue())
     assert encoded.seconds == pytest.approx(len(samples) / rate)
+    if format in ("mp3", "wav", "flac", "aac"):  # the others always play at 48 kHz, or say nothing
+        assert decode(file.getvalue()).rate == encoded.rate
     return file.getvalue()
 
 

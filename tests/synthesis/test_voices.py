@@ -221,3 +221,16 @@ def test_two_uploads_at_once_take_the_last_place_once():
     for thread in threads:
         thread.join()
     assert sorted(outcomes) == ["made", "refused", "refused"]
+
+
+def test_a_voice_takes_no_built_in_name():
+    """A team's own voice comes first when a request names one, so that it would take the preset's place unnoticed."""
+    alice = factories.owner("Alice")
+    factories.preset("Heart")
+    with pytest.raises(Conflict, match="built-in voice is called") as caught:
+        _create(alice, name="heart")
+    assert (caught.value.code, caught.value.param) == ("voice_name_taken", "name")
+    voice = _create(alice)
+    with pytest.raises(Conflict, match="built-in voice"):
+        voices.update(actor=alice.actor, voice_id=voice.id, name="HEART")
+    assert voices.update(actor=alice.actor, voice_id=voice.id, name="奶奶").name == "奶奶"
