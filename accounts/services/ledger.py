@@ -62,7 +62,8 @@ def reserve_many(*, actor: Actor, characters: Mapping[UUID, int], note: str = ""
     ]
     if actor.api_key:
         subjects.append((None, actor.api_key.id, actor.api_key.characters_per_month))
-    statements, values = [], {}
+    statements: list[str] = []
+    values: dict[str, object] = {}
     for number, (user, key, limit) in enumerate(subjects):
         statements.append(_RESERVE.replace(")s", f"{number})s"))
         counter = {

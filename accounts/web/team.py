@@ -54,7 +54,13 @@ def invite(request: PageRequest) -> HttpResponse:
         except ChorusError as error:
             add_error(form, error)
         else:
-            return _answer(request, "members", invitation_link=link, invited_email=made.email)
+            return _answer(
+                request,
+                "members",
+                invitation_link=link,
+                invited_email=made.email,
+                by_mail=bool(settings.EMAIL_HOST),
+            )
     return _answer(request, "members", invite_form=form, status=422)
 
 

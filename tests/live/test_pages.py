@@ -39,6 +39,7 @@ def test_sign_in_speak_and_hear(hibari: Stack) -> None:
         expect(card).to_contain_text("Ready", timeout=60_000)
         length = float(card.locator("[data-player]").get_attribute("data-duration") or 0)
         assert 2 < length < 12
+        card.locator(".downloads summary").click()
         with page.expect_download() as download:
             card.get_by_role("link", name="MP3").click()
         assert download.value.path().stat().st_size > 10_000

@@ -76,6 +76,23 @@ def test_palette(open_page, alice, settings, language, width, theme):
     expect(area).to_have_value("[breath]银[h][áng]")
 
 
+def test_the_voice_that_is_shown_is_the_one_that_speaks(open_page, alice, hibari):
+    """Also when a draft brings it back, which happens before anything else on the page runs."""
+    factories.preset("Aki", gender="male")
+    page = open_page("/", alice)
+    shown = page.locator("[data-picker-name]")
+    other = "Aki" if shown.text_content() != "Aki" else "Hibari"
+    page.locator("[data-picker-button]").click()
+    page.locator("[data-choice]", has_text=other).locator("label").click()
+    expect(shown).to_have_text(other)
+    page.locator("textarea[name=text]").fill("Who says this?")
+    page.goto(page.url + "voices/")
+    page.goto(page.url.removesuffix("voices/"))
+    expect(page.locator("textarea[name=text]")).to_have_value("Who says this?")
+    assert page.locator("[name=voice]:checked").get_attribute("data-name") == other
+    expect(shown).to_have_text(other)
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_draft_survives_and_settings_are_kept(open_page, alice, hibari, language):
     words = WORDS[language]

@@ -57,6 +57,7 @@ def test_from_text_to_sound(open_page, alice, hibari, worker, language):
     play.click()
     expect(play).to_have_attribute("aria-pressed", "true")
     expect(card.locator(".player-time")).to_have_text(re.compile(r"0:0[12] / 0:02"))
+    card.locator(".downloads summary").click()
     with page.expect_download() as download:
         card.get_by_role("link", name="MP3").click()
     assert download.value.suggested_filename == "Good morning, harbour! 🌅.mp3"

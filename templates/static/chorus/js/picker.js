@@ -31,6 +31,14 @@ enhance("[data-picker]", (picker) => {
     orb.className = `orb orb-sm ${radio.dataset.tone}`;
   };
 
+  // What was chosen before this runs: by a draft, or by a browser that goes back and fills the form in again.
+  const follow = () => {
+    const chosen = picker.querySelector("input[name=voice]:checked");
+    if (chosen) show(chosen);
+  };
+  follow();
+  window.addEventListener("pageshow", follow);
+
   search?.addEventListener("input", filter);
   search?.addEventListener("keydown", (event) => {
     if (event.key === "Enter") event.preventDefault();

@@ -21,14 +21,16 @@ enhance("form[data-studio]", (form) => {
     const count = form.querySelector("[data-count]");
     const now = count.querySelector("[data-count-now]");
     const over = count.querySelector("[data-count-over]");
-    const value = characters(area.value.trim());
+    const value = characters(area.value);
     now.textContent = numbers.format(value);
     const tooLong = value - Number(count.dataset.limit);
     const noQuota = value - Number(count.dataset.remaining);
     count.classList.toggle("is-over", tooLong > 0 || noQuota > 0);
-    const words = tooLong > 0 ? over.dataset.tooLong : noQuota > 0 ? over.dataset.noQuota : "";
-    over.hidden = !words;
-    const said = words.replace("OVER", numbers.format(tooLong > 0 ? tooLong : noQuota));
+    const excess = tooLong > 0 ? tooLong : noQuota;
+    const kind = tooLong > 0 ? "tooLong" : noQuota > 0 ? "noQuota" : "";
+    over.hidden = !kind;
+    const words = kind ? over.dataset[excess === 1 ? `${kind}One` : kind] : "";
+    const said = words.replace("OVER", numbers.format(excess));
     if (over.textContent !== said) over.textContent = said;
   };
   area.addEventListener("input", update);
@@ -72,7 +74,8 @@ enhance("form[data-studio]", (form) => {
   form.addEventListener("input", (event) => {
     if (["text", "language", "speed", "voice"].includes(event.target.name)) ask();
   });
-  if (area.value.trim()) ask();
+  // Below an error the outline would only say the same once more.
+  if (area.value.trim() && !form.querySelector(".field-error:not([hidden])")) ask();
 
   const slider = form.querySelector("input[type=range][name=speed]");
   const output = form.querySelector("[data-speed-output]");
