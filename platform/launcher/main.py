@@ -18,7 +18,7 @@ from launcher.processes import FINISH_SECONDS
 
 #: Commands that hand their arguments to manage.py, and what they put before them.
 _MANAGE: dict[str, tuple[str, ...]] = {"manage": (), "admin": ("admin",), "ledger": ("admin", "ledger")}
-#: Commands for callers of any server: the same as the wheel of `client/` installs.
+#: Commands for callers of any server: the same as the wheel of `platform/client/` installs.
 _CALLERS = ("login", "logout", "say", "voices", "batch", "usage")
 
 
@@ -26,7 +26,7 @@ def main(root: str, arguments: list[str]) -> int:
     """Run one command; whatever goes wrong is one line on standard error and a status that is not 0."""
     home = Path(root)
     if arguments and arguments[0] in _CALLERS:
-        sys.path.insert(0, str(home / "client"))
+        sys.path.insert(0, str(home / "platform" / "client"))
         from chorus_voice.main import main as caller
 
         return caller(arguments)

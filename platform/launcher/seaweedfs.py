@@ -36,7 +36,7 @@ class SeaweedFS:
         self.secrets = secrets
         self.ports = ports
         self.durable = durable
-        argv = [str(self.weed), "mini", "-dir=data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
+        argv = [str(self.weed), "-logtostderr", "mini", "-dir=data", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"]
         argv += [f"-{name}.port={self.ports[name]}" for name in PORTS]
         argv += [
             "-webdav=false",

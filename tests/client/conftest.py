@@ -16,7 +16,7 @@ from gpu_worker.engines import load_engine
 from tests import asgi, factories
 from tests.synthesis import speaking
 
-CLIENT = asgi.ROOT / "client"
+CLIENT = asgi.ROOT / "platform" / "client"
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from benchmarks.results import Aim, Line
 from tests.live.stack import Stack, free_port
 
 LEAST = 0.3
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def run(quick: bool) -> list[Line]:
