@@ -168,7 +168,10 @@ class TestExitCodes:
             _until(SynthesisRequest.objects.exists)
             time.sleep(0.5)
             process.send_signal(signal.SIGINT)
-            assert process.wait(10) == 130
+            try:
+                assert process.wait(10) == 130
+            finally:
+                process.kill()  # leaving the block waits for its end
             assert process.stderr.read() == b"chorus: Interrupted.\n"
         assert SynthesisRequest.objects.get().status == "canceled"
 
