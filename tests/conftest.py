@@ -22,16 +22,7 @@ def _english() -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """How pytest-xdist hands the tests out: by file, and all that use one running service together."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
+@pytest.hookimpl(trylast=True)  # pytest-django sorts too
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order in which pytest-xdist hands out the files."""
     items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in _LONGEST_FIRST])
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        service = next(
-            (name for name in ("hibari", "kokoro") if name in getattr(item, "fixturenames", ())), None
-        )
-        group = f"live {service}" if file.startswith("tests/live/") and service else file
-        item.add_marker(pytest.mark.xdist_group(group))

@@ -147,7 +147,7 @@ def _pytest(environment: Mapping[str, str], say: Progress, failed: list[str]) ->
     at_once = [
         "-n",
         str(min(MOST_AT_ONCE, os.cpu_count() or 1)),
-        "--dist=loadgroup",
+        "--dist=loadfile",
         "--no-loadscope-reorder",
     ]
     process = subprocess.Popen(
