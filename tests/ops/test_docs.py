@@ -16,7 +16,8 @@ from tests.ops import tools
 ENGLISH = docs.FOLDER
 CHINESE = docs.FOLDER / "zh"
 SLUGS = docs.slugs()
-FOLDERS = ("accounts", "synthesis", "gpu_worker", "platform")
+#: What callers install has a README of its own, and a bench is no part of the service.
+FOLDERS = ("accounts", "synthesis", "gpu_worker", "platform/config", "platform/launcher")
 #: Set by the program for itself, or by Django's own commands.
 INTERNAL = {"CHORUS_PASSWORD"}
 

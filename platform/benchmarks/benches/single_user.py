@@ -25,7 +25,7 @@ from tests.live.stack import free_port
 GRADIO = "gradio==5.49.1"
 CALLERS = 16
 ROOT = Path(__file__).resolve().parents[3]
-ENVIRONMENT = ROOT / "platform" / "benchmarks" / ".gradio"
+ENVIRONMENT = ROOT / ".bench" / "gradio"
 PAGE = Path(__file__).resolve().parents[1] / "gradio_page.py"
 
 
