@@ -124,7 +124,7 @@ def test_many_wait_for_next_to_nothing(streams, alice):
     assert streams.threads <= before + 8
     assert _connections() <= asgi.POOL
     assert len([1 for line in redis_client().client_list() if int(line["psub"])]) == 1
-    for row in SynthesisRequest.objects.order_by("id"):
+    for row in SynthesisRequest.objects.order_by("created_at"):
         finished.succeed(row)
     responses = [future.result(20) for future in waiting]
     assert [response.status_code for response in responses] == [200] * count
