@@ -29,7 +29,8 @@ def test_every_page(open_page, alice, hibari, language, width, theme):
         check(page)
     page.goto("/history/")
     page.locator(".more-filters summary").click()
-    check(page)
+    # The bar at the bottom of a phone covers whatever has not been scrolled up yet, here the button that plays.
+    check(page, without="target-size")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
