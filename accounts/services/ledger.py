@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -63,7 +64,7 @@ def reserve_many(*, actor: Actor, characters: Mapping[UUID, int], note: str = ""
     if actor.api_key:
         subjects.append((None, actor.api_key.id, actor.api_key.characters_per_month))
     statements: list[str] = []
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     for number, (user, key, limit) in enumerate(subjects):
         statements.append(_RESERVE.replace(")s", f"{number})s"))
         counter = {
