@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import os
 import threading
 import time
 from typing import Any
@@ -16,6 +17,7 @@ from gpu_worker.engines.base import Audio, Failed, Finished, VoiceSpec
 from gpu_worker.engines.cosyvoice3 import CosyVoice3, run
 from gpu_worker.engines.cosyvoice3.run import EngineBrokenError, nth_seed
 from gpu_worker.engines.cosyvoice3.settings import Settings
+from gpu_worker.processes import rss_bytes
 from tests.gpu_worker.cosyvoice3 import fake
 from tests.gpu_worker.cosyvoice3.contract import LONG, Contract, job, say, sound_of, voice
 
@@ -293,8 +295,11 @@ def test_a_preset_of_another_engine_is_refused(engine: CosyVoice3) -> None:
 
 
 def test_memory_stays_flat_over_calls(engine: CosyVoice3) -> None:
-    """Errors, early ends and successes in turn: nothing on the model grows."""
-    for number in range(50):
+    """Early ends and successes in turn: nothing on the model grows, nor does the process."""
+    after_a_hundred = 0
+    for number in range(1000):
+        if number == 100:
+            after_a_hundred = rss_bytes(os.getpid())
         events = engine.synthesise([job(text="你好。", stream=bool(number % 2), seed=number)])
         if number % 3 == 0:
             next(events)
@@ -302,3 +307,5 @@ def test_memory_stays_flat_over_calls(engine: CosyVoice3) -> None:
         else:
             sound_of(list(events))
     assert vars(engine.upstream.model)["tts_speech_token_dict"] == {}
+    # As much as the allocator may hold on to; a call that kept its sound would add 100 MB.
+    assert rss_bytes(os.getpid()) - after_a_hundred < 20 * 2**20
