@@ -4,7 +4,7 @@ In one large statement the planner's guess decided whether it walked all teams, 
 rest. The version before calls nothing of this; a later one that needs another claim gives it another name.
 """
 
-from django.db import migrations
+from django.db import migrations, models
 
 FORWARD = """
 -- Works out a team's turn anew and writes it down; its next request, unless nothing of it may be taken. `aside` are
@@ -52,6 +52,7 @@ BEGIN
           AND r.id <> ALL (aside)
         ORDER BY r.priority DESC, r.created_at LIMIT 1;
         share := CASE WHEN request IS NOT NULL THEN (busy + 1) / team.weight END;
+        since := greatest(since, (SELECT max(t.served_at) FROM synthesis_turn t WHERE t.team_id = the_team));
     END IF;
     SELECT min(r.not_before) INTO again FROM synthesis_synthesisrequest r
     WHERE r.team_id = the_team AND r.status = 'queued' AND r.not_before > r.created_at AND r.not_before > moment
@@ -104,7 +105,8 @@ BEGIN
 END $$;
 
 -- Marks queued requests as running for a worker, one for each of `attempts` (ids of new rows) at most. Fair share: the
--- team with the least at work for its weight comes next, then its own priority and age.
+-- team with the least at work for its weight comes next; among equals the one that was served longest ago, since by the
+-- age of its requests alone a team that had queued a thousand would come before everybody else.
 CREATE FUNCTION chorus_claim(
     the_worker text, the_engine text, the_pool text, attempts uuid[], lease double precision, notes integer
 ) RETURNS SETOF uuid LANGUAGE plpgsql
@@ -151,6 +153,8 @@ BEGIN
             lease_until = clock_timestamp() + make_interval(secs => lease),
             started_at = coalesce(started_at, clock_timestamp())
         WHERE id = found_now.request RETURNING attempt INTO number;
+        UPDATE synthesis_turn SET served_at = clock_timestamp()
+        WHERE team_id = first.team_id AND engine = the_engine;
         taken := taken + 1;
         INSERT INTO synthesis_attempt
             (id, request_id, number, worker, started_at, outcome, error_code, detail)
@@ -178,4 +182,7 @@ DROP FUNCTION chorus_turn(uuid, text, uuid[]);
 
 class Migration(migrations.Migration):
     dependencies = [("accounts", "0005_key_limits"), ("synthesis", "0015_takes_index")]
-    operations = [migrations.RunSQL(FORWARD, BACKWARD)]
+    operations = [
+        migrations.AddField("turn", "served_at", models.DateTimeField(null=True)),
+        migrations.RunSQL(FORWARD, BACKWARD),
+    ]
