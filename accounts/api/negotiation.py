@@ -18,6 +18,8 @@ from accounts.errors import InvalidInput, PayloadTooLarge
 
 #: Bytes of a JSON body. 20,000 characters are at most 240,000 bytes of JSON escapes; the rest is room.
 JSON_BYTES = 1024 * 1024
+#: Of a form, beside its files.
+FORM_BYTES = 64 * 1024
 
 
 class AlwaysJson(BaseContentNegotiation):

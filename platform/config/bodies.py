@@ -16,7 +16,7 @@ from typing import Any
 from django.conf import settings
 
 from accounts.api.base import LengthRequired
-from accounts.api.negotiation import JSON_BYTES, too_large
+from accounts.api.negotiation import FORM_BYTES, JSON_BYTES, too_large
 from accounts.errors import ChorusError
 from config.errors import response
 from synthesis import listening
@@ -27,8 +27,6 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
-#: Of a form beside its file.
-_FORM_BYTES = 64 * 1024
 #: Of a body that is refused, so much is thrown away before the answer.
 _DRAIN_BYTES, _DRAIN_SECONDS = 2 * JSON_BYTES, 2.0
 #: Of a form without a length so much is held in memory, the rest on disk; handed on in pieces.
@@ -61,7 +59,7 @@ def bounded(application: Application) -> Application:
 
 
 def _form_limit() -> int:
-    return settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
+    return settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + FORM_BYTES
 
 
 def _is_form(headers: dict[bytes, bytes]) -> bool:

@@ -116,6 +116,9 @@ def _one_at_a_time(root: Path, say: Progress) -> Iterator[None]:
 
 
 def _make(venv: Path) -> None:
+    if venv.is_symlink():
+        # Making it anew would empty whatever the link leads to: another clone's environment, for instance.
+        raise LauncherError(f"{venv} is a link: remove it, so that this clone gets an environment of its own")
     made = _run([sys.executable, "-m", "venv", "--clear", str(venv)])
     if made.returncode != 0 and "ensurepip" in made.stdout:
         # Debian keeps ensurepip in a package of its own; a pip outside the environment can fill one too.

@@ -21,6 +21,7 @@ from rest_framework.response import Response
 
 from accounts import permissions
 from accounts.api.base import ApiView, parse_id
+from accounts.api.negotiation import FORM_BYTES
 from accounts.api.pagination import InOrder, page
 from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, errors, page_of
 from accounts.errors import InvalidInput
@@ -31,8 +32,6 @@ from synthesis.errors import BatchNotFound, NotReady
 from synthesis.models import Batch, Status
 from synthesis.services import batch_files, batch_zip, batches
 
-#: Of a form beside its file.
-_FORM_BYTES = 64 * 1024
 _CSV = 'text,voice,title\n"Hello, and welcome.",Heart,Welcome\nThank you for listening.,Heart,End\n'
 _JSONL = '{"text": "Hello, and welcome.", "title": "Welcome"}\n{"text": "Thank you.", "speed": 0.9}\n'
 
@@ -113,7 +112,7 @@ class BatchesView(ApiView):
 
     required_scopes = {"GET": permissions.SYNTHESES_READ, "POST": permissions.SYNTHESES_WRITE}
     parser_classes = [MultiPartParser, CsvParser, JsonLinesParser, NdJsonParser]
-    body_bytes = batch_files.FILE_BYTES + _FORM_BYTES
+    body_bytes = batch_files.FILE_BYTES + FORM_BYTES
 
     @extend_schema(
         summary="List batches",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
@@ -19,13 +18,11 @@ from accounts.api.schema import BODY, IDEMPOTENCY_KEY, errors
 from accounts.services import idempotency
 from synthesis.api import objects
 from synthesis.api.fields import VoiceField
-from synthesis.api.held import Hold, HoldingView, wanted_wait
-from synthesis.api.recordings import recordings
-from synthesis.api.syntheses import PREFER, created, shown
+from synthesis.api.held import Hold, HoldingView
+from synthesis.api.recordings import UPLOAD_BODY_BYTES, recordings
+from synthesis.api.syntheses import PREFER, submitted
 from synthesis.models import Format
 from synthesis.services import conversions, queue, requests
-
-_FORM_BYTES = 64 * 1024
 
 
 class ConversionSerializer(serializers.Serializer):
@@ -61,7 +58,7 @@ class ConversionsView(HoldingView):
 
     required_scopes = {"POST": permissions.SYNTHESES_WRITE}
     parser_classes = [MultiPartParser, JsonParser]
-    body_bytes = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
+    body_bytes = UPLOAD_BODY_BYTES
 
     @extend_schema(
         summary="Say a recording in another voice",
@@ -101,18 +98,7 @@ class ConversionsView(HoldingView):
             },
             work=work,
         )
-        identifier = parse_id(body["id"])
         if planned and not replayed:
-            conversions.upload(
-                actor=self.actor, request=requests.submitted(self.actor, identifier), planned=planned
-            )
-        wait = wanted_wait(request)
-        if wait is None:
-            return created(body, status, replayed)
-
-        def finish() -> Response:
-            answer = created(shown(self, requests.submitted(self.actor, identifier)), status, replayed)
-            answer.headers["Preference-Applied"] = f"wait={wait}"
-            return answer
-
-        return Hold(self, identifier, wait, finish)
+            row = requests.submitted(self.actor, parse_id(body["id"]))
+            conversions.upload(actor=self.actor, request=row, planned=planned)
+        return submitted(self, body, status, replayed)

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from accounts import permissions
 from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, Text
-from accounts.api.negotiation import JsonParser
+from accounts.api.negotiation import FORM_BYTES, JsonParser
 from accounts.api.pagination import openai_page
 from accounts.api.schema import BODY, LIMIT, errors
 from accounts.errors import InvalidInput
@@ -25,7 +25,6 @@ from synthesis.services import consents, voices
 
 #: OpenAI's bound, in bytes.
 SAMPLE_BYTES = 10 * 1024 * 1024
-_FORM_BYTES = 64 * 1024
 
 AFTER = OpenApiParameter("after", str, description="Id of the last object of the page before.")
 
@@ -141,7 +140,7 @@ class AudioVoicesView(ApiView):
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
     parser_classes = [MultiPartParser, JsonParser]
-    body_bytes = SAMPLE_BYTES + _FORM_BYTES
+    body_bytes = SAMPLE_BYTES + FORM_BYTES
 
     @extend_schema(
         summary="List voices as OpenAI does",
@@ -231,7 +230,7 @@ class VoiceConsentsView(ApiView):
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
     parser_classes = [MultiPartParser]
-    body_bytes = SAMPLE_BYTES + _FORM_BYTES
+    body_bytes = SAMPLE_BYTES + FORM_BYTES
 
     @extend_schema(
         summary="List recorded consents",

@@ -12,8 +12,12 @@ from rest_framework import serializers
 
 from accounts import outgoing
 from accounts.api.fields import Text
+from accounts.api.negotiation import FORM_BYTES
 from accounts.errors import InvalidInput
 from synthesis.services import clips, voices
+
+#: The largest body of a form with a recording.
+UPLOAD_BODY_BYTES = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + FORM_BYTES
 
 
 class _Several(serializers.ListField):

@@ -145,18 +145,7 @@ class SynthesesView(HoldingView):
             payload={"route": "syntheses", **cast(dict[str, Any], request.data)},
             work=work,
         )
-        wait = wanted_wait(request)
-        if wait is None:
-            return created(body, status, replayed)
-
-        identifier = parse_id(body["id"])
-
-        def finish() -> Response:
-            answer = created(shown(self, requests.submitted(self.actor, identifier)), status, replayed)
-            answer.headers["Preference-Applied"] = f"wait={wait}"
-            return answer
-
-        return Hold(self, identifier, wait, finish)
+        return submitted(self, body, status, replayed)
 
 
 class _DryRunSerializer(serializers.Serializer):
@@ -179,15 +168,29 @@ def _estimate(actor: Actor, planned: submission.Plan) -> dict[str, Any]:
     }
 
 
-def created(body: dict[str, Any], status: int, replayed: bool) -> Response:
-    """The answer to a submission."""
+def submitted(view: HoldingView, body: dict[str, Any], status: int, replayed: bool) -> Response | Hold:
+    """The answer to a submission, at once or, where `Prefer: wait` asks for it, when the request has ended."""
+    wait = wanted_wait(view.request)
+    if wait is None:
+        return _created(body, status, replayed)
+    identifier = parse_id(body["id"])
+
+    def finish() -> Response:
+        answer = _created(_shown(view, requests.submitted(view.actor, identifier)), status, replayed)
+        answer.headers["Preference-Applied"] = f"wait={wait}"
+        return answer
+
+    return Hold(view, identifier, wait, finish)
+
+
+def _created(body: dict[str, Any], status: int, replayed: bool) -> Response:
     answer = Response(body, status=status, headers={"Location": body["urls"]["get"]})
     if replayed:
         answer.headers["Idempotent-Replayed"] = "true"
     return answer
 
 
-def shown(view: ApiView, row: SynthesisRequest) -> dict[str, Any]:
+def _shown(view: ApiView, row: SynthesisRequest) -> dict[str, Any]:
     """The request as it is now, with its place in the queue."""
     outlook = None if row.is_final else queue.outlook(row)
     return objects.synthesis(row, view.request, outlook=outlook)
@@ -218,7 +221,7 @@ class SynthesisView(ApiView):
     def get(self, request: Request, synthesis_id: str) -> Response:
         """With its place in the queue and the seconds until it is done."""
         row = requests.find(self.actor, parse_id(synthesis_id, RequestNotFound))
-        return Response(shown(self, row))
+        return Response(_shown(self, row))
 
     @extend_schema(
         summary="Delete a synthesis request", tags=["Syntheses"], responses={204: None, **errors(404)}

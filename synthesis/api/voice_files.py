@@ -18,11 +18,9 @@ from accounts.api.base import ApiView, parse_id
 from accounts.api.schema import BODY, errors
 from accounts.errors import InvalidInput
 from synthesis.api import objects
-from synthesis.api.recordings import CONSENT_HELP, ConsentField, agreed
+from synthesis.api.recordings import CONSENT_HELP, UPLOAD_BODY_BYTES, ConsentField, agreed
 from synthesis.errors import VoiceNotFound
 from synthesis.services import voice_files
-
-_FORM_BYTES = 64 * 1024
 
 
 class VoiceExportView(ApiView):
@@ -62,7 +60,7 @@ class VoiceImportView(ApiView):
 
     required_scopes = {"POST": permissions.VOICES_WRITE}
     parser_classes = [MultiPartParser]
-    body_bytes = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
+    body_bytes = UPLOAD_BODY_BYTES
 
     @extend_schema(
         summary="Import a voice",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -15,11 +14,9 @@ from accounts.api.negotiation import JsonParser
 from accounts.api.pagination import page
 from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
 from synthesis.api import objects
-from synthesis.api.recordings import RecordingsSerializer, sent, window
+from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, sent, window
 from synthesis.errors import VoiceNotFound
 from synthesis.services import previews, queue, voices
-
-_FORM_BYTES = 64 * 1024
 
 
 class VoiceVersionsView(ApiView):
@@ -27,7 +24,7 @@ class VoiceVersionsView(ApiView):
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
     parser_classes = [MultiPartParser, JsonParser]
-    body_bytes = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
+    body_bytes = UPLOAD_BODY_BYTES
 
     @extend_schema(
         summary="List the versions of a voice",

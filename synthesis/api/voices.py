@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
@@ -21,7 +20,7 @@ from accounts.api.pagination import page
 from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
 from synthesis import delivery
 from synthesis.api import objects
-from synthesis.api.recordings import RecordingsSerializer, sent, window
+from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, sent, window
 from synthesis.errors import VoiceNotFound
 from synthesis.models import Voice
 from synthesis.services import voices
@@ -30,7 +29,6 @@ from synthesis.services import voices
 _PAGE = 100
 #: The most that ElevenLabs' clients get at once.
 _ALL = 1000
-_FORM_BYTES = 64 * 1024
 _CHANGEABLE = ("name", "language", "gender", "transcript", "recording", "version", "shared")
 
 
@@ -86,7 +84,7 @@ class VoicesView(ApiView):
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
     parser_classes = [MultiPartParser, JsonParser]
-    body_bytes = settings.CHORUS_MAX_UPLOAD_MB * 1024 * 1024 + _FORM_BYTES
+    body_bytes = UPLOAD_BODY_BYTES
 
     @extend_schema(
         summary="List voices",

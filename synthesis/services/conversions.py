@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
 
 import numpy as np
 import soxr
@@ -80,7 +79,7 @@ def plan(
     chosen = submission.find_voice(actor, voice)
     submission.check_format(format)
     seed = submission.checked_seed(seed)
-    title = submission.checked_title(title or PurePath(filename).stem[: submission.TITLE_CHARACTERS])
+    title = submission.checked_title(title) or _name_of(filename)
     clip = decode(audio)
     if speech.find_speech(clip.samples, clip.rate).seconds < _LEAST_SPEECH_SECONDS:
         raise InvalidInput(
@@ -104,6 +103,13 @@ def plan(
         source_seconds=clip.seconds,
         pieces=_pieces(clip, engine.sample_rate),
     )
+
+
+def _name_of(filename: str) -> str:
+    """A title from a file's name, which is the sender's: only what can be shown of it."""
+    name, dot, _ending = filename.rpartition(".")
+    shown = "".join(character for character in (name if dot else filename) if character.isprintable())
+    return shown.strip()[: submission.TITLE_CHARACTERS] or _("Converted recording")
 
 
 def _pieces(clip: Clip, rate: int) -> list[Samples]:

@@ -66,12 +66,17 @@ def parts(actor: Actor, request_id: UUID) -> tuple[SynthesisRequest, list[Part]]
 def again(*, actor: Actor, request_id: UUID, index: int) -> SynthesisRequest:
     """Have a segment said once more with another seed; only its characters are reserved and charged.
 
-    Raises what `submission` raises, NotFound, NotReady, OutputExpired, and Conflict (`engine_changed`,
+    Raises what `submission` raises, NotFound, NotReady, OutputExpired, and Conflict (`no_text`, `engine_changed`,
     `takes_limit_reached`).
     """
     actor.require(permissions.SYNTHESES_WRITE)
     request, _output = _finished(actor, request_id)
     segment = _segment(request, index)
+    if request.source_seconds:
+        raise Conflict(
+            _("This part says a recording and no text. Send the recording again with another seed."),
+            code="no_text",
+        )
     if request.engine != settings.CHORUS_ENGINE:
         raise Conflict(
             _(

@@ -81,6 +81,8 @@ class RequestCard:
     download_url: str
     peaks_url: str
     favourite: bool
+    #: A conversion has none, so that it can neither be edited nor said again in parts.
+    has_text: bool
 
 
 def request_card(request: SynthesisRequest) -> RequestCard:
@@ -112,6 +114,7 @@ def request_card(request: SynthesisRequest) -> RequestCard:
         download_url=f"{audio}{version}&download=1" if output else "",
         peaks_url=f"{reverse('request_peaks', args=[request.id])}{version}" if output else "",
         favourite=bool(getattr(request, "is_favourite", False)),
+        has_text=not request.source_seconds,
     )
 
 

@@ -67,6 +67,16 @@ def test_nothing_is_done_twice(root, asked):
     assert asked == []
 
 
+def test_a_link_to_another_clones_environment_is_not_emptied(tmp_path):
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    link = tmp_path / ".venv"
+    link.symlink_to(other)
+    with pytest.raises(LauncherError, match="is a link: remove it"):
+        module._make(link)
+    assert (other / "bin").is_dir()
+
+
 def test_another_extra_is_added_to_those_that_are_there(root, asked):
     install(root, ("embedded",), Progress())
     assert asked == [["cpu", "embedded"]]

@@ -104,6 +104,10 @@ class TestSubmitting:
     def test_the_title_is_the_name_of_the_file(self, client, alice, voice):
         assert _post(client, alice, voice, audio=_file("第一课.wav")).json()["title"] == "第一课"
 
+    def test_a_name_that_cannot_be_shown_is_no_reason_to_refuse(self, client, alice, voice):
+        assert _post(client, alice, voice, audio=_file("\u202etxet.wav")).json()["title"] == "txet"
+        assert _post(client, alice, voice, audio=_file("\u202e.wav")).json()["title"] == "Converted recording"
+
     def test_a_long_recording_is_cut_in_pauses(self, client, alice, voice):
         clip, rate = soundfile.read(SPEECH / CLIP, dtype="float32")
         times = math.ceil(60 / SECONDS)
@@ -214,6 +218,15 @@ def _operator():
     from accounts.operators import Operator
 
     return Operator.command()
+
+
+def test_its_card_offers_nothing_that_needs_a_text(client, alice, voice):
+    made = _post(client, alice, voice).json()
+    client.post(made["urls"]["cancel"], headers=alice.headers)
+    client.force_login(alice.user)
+    page = client.get("/history/").content.decode()
+    assert "austen-0870" in page
+    assert "data-again" not in page
 
 
 class TestCutting:

@@ -9,6 +9,7 @@ import pytest
 import soundfile
 from django.conf import settings
 
+from accounts.errors import Conflict
 from accounts.models import LedgerEntry, UsageCounter
 from synthesis import storage
 from synthesis.models import Output, Segment, SynthesisRequest
@@ -42,6 +43,14 @@ def made(alice, hibari):
 def used(alice) -> tuple[int, int]:
     counter = UsageCounter.objects.get(team=alice.actor.team, user=None, api_key=None)
     return counter.used, counter.reserved
+
+
+def test_a_conversion_has_no_words_to_say_again(alice, made):
+    SynthesisRequest.objects.filter(id=made.id).update(source_seconds=3.0)
+    with pytest.raises(Conflict) as caught:
+        takes.again(actor=alice.actor, request_id=made.id, index=0)
+    assert caught.value.code == "no_text"
+    assert used(alice)[1] == 0
 
 
 def test_a_take_costs_its_own_part_and_no_more(sign_in, alice, made):
