@@ -15,10 +15,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import exports
-from accounts.errors import NotFound
-from synthesis import storage
 from synthesis.models import Batch, BatchRow, Status
-from synthesis.services import batches
+from synthesis.services import batches, bundles
 
 COLUMNS = (
     "row",
@@ -37,10 +35,6 @@ COLUMNS = (
 )
 #: Rows that are read at once.
 _PAGE = 200
-#: Of a title or text in a file's name, in bytes of UTF-8: with number and ending far below the 255 of file systems.
-_NAME_BYTES = 120
-#: What Windows does not take in a name, and what would be a folder.
-_FORBIDDEN = frozenset('<>:"/\\|?*')
 
 
 def pieces(batch: Batch) -> Iterator[bytes]:
@@ -55,25 +49,15 @@ def pieces(batch: Batch) -> Iterator[bytes]:
             output = getattr(row.request, "output", None)
             if row.request is None or output is None:
                 continue
-            try:
-                stream = storage.open_range(output.key, 0, output.bytes - 1)
-            except NotFound:  # it expired in this moment
-                continue
             name = file_name(row)
-            try:
-                with archive.open(_entry(name, output.created_at), "w", force_zip64=True) as file:
-                    for piece in stream:
-                        file.write(piece)
-                        yield sink.taken()
-            finally:
-                stream.close()
-            written[row.number] = name
+            if (yield from bundles.add(archive, sink, name, output)):
+                written[row.number] = name
         rows = (_line(row, written) for row in _rows(batch))
-        with archive.open(_entry("manifest.csv"), "w", force_zip64=True) as file:
+        with archive.open(_manifest("csv"), "w", force_zip64=True) as file:
             for piece in exports.csv_pieces(COLUMNS, rows):
                 file.write(piece)
                 yield sink.taken()
-        with archive.open(_entry("manifest.jsonl"), "w", force_zip64=True) as file:
+        with archive.open(_manifest("jsonl"), "w", force_zip64=True) as file:
             for row in _rows(batch):
                 values = dict(zip(COLUMNS, _line(row, written), strict=True))
                 file.write(json.dumps(values, ensure_ascii=False, default=str).encode() + b"\n")
@@ -92,23 +76,17 @@ def _rows(batch: Batch, status: str = "") -> Iterator[BatchRow]:
         last = page[-1].number
 
 
-def _entry(name: str, at: Any = None) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, (at or timezone.now()).timetuple()[:6])
-    entry.external_attr = 0o644 << 16
-    if name.startswith("manifest"):
-        entry.compress_type = zipfile.ZIP_DEFLATED
-    return entry
+def _manifest(ending: str) -> zipfile.ZipInfo:
+    info = bundles.entry(f"manifest.{ending}", timezone.now())
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return info
 
 
 def file_name(row: BatchRow) -> str:
-    """`00012 A title.mp3`: unique by its number, safe on every system, in whatever script the title is."""
-    request = row.request
-    if request is None:
+    """`00012 A title.mp3`, by the number of the row."""
+    if row.request is None:
         raise ValueError("a row without a request has no file")
-    words = " ".join((request.title or request.text[:_NAME_BYTES]).split())
-    words = "".join(char for char in words if char.isprintable() and char not in _FORBIDDEN)
-    cut = words.encode()[:_NAME_BYTES].decode(errors="ignore").strip().rstrip(". ")
-    return f"{row.number:05d}{' ' if cut else ''}{cut}.{request.format}"
+    return bundles.file_name(row.request, f"{row.number:05d}")
 
 
 def _line(row: BatchRow, written: dict[int, str]) -> tuple[Any, ...]:

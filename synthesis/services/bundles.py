@@ -2,68 +2,67 @@
 
 from __future__ import annotations
 
-import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
-from typing import IO, cast
 
 from accounts.errors import NotFound
+from accounts.exports import Sink
 from synthesis import storage
-from synthesis.models import SynthesisRequest
+from synthesis.models import Output, SynthesisRequest
 
 #: More than somebody ticks by hand.
 MOST = 500
-_PIECE = 64 * 1024
-_UNSAFE = re.compile(r"[^\w .,()\-]+")
-
-
-class _Sink:
-    """What `zipfile` writes to: it cannot seek, and is emptied after each piece."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def write(self, data: bytes) -> int:
-        self._pieces.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        pass
-
-    def taken(self) -> bytes:
-        data = b"".join(self._pieces)
-        self._pieces.clear()
-        return data
+#: Of a title or text in a file's name, in bytes of UTF-8: with number and ending far below the 255 of file systems.
+_NAME_BYTES = 120
+#: What Windows does not take in a name, and what would be a folder.
+_FORBIDDEN = frozenset('<>:"/\\|?*')
 
 
 def stream(requests: Iterable[SynthesisRequest]) -> Iterator[bytes]:
-    """The recordings of `requests` (with `output` selected) in their order; what has none is left out."""
-    sink = _Sink()
+    """The recordings of `requests` (with `output` selected) in their order; what has none is left out.
+
+    Raises StorageUnavailable in the middle when storage goes away: the file breaks off and does not open.
+    """
+    sink = Sink()
     # Sound does not become smaller by deflating it.
-    with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
         for number, request in enumerate(requests, 1):
-            output = getattr(request, "output", None)
-            if output is None:
-                continue
-            try:
-                source = storage.open_range(output.key, 0, output.bytes - 1)
-            except NotFound:
-                continue
-            moment: datetime = request.created_at
-            info = zipfile.ZipInfo(_name(number, request), (*moment.timetuple()[:5], 0))
-            info.file_size = output.bytes
-            try:
-                with archive.open(info, "w", force_zip64=output.bytes > 2**31 - 1) as entry:
-                    for piece in source:
-                        entry.write(piece)
-                        yield sink.taken()
-            finally:
-                source.close()
+            output: Output | None = getattr(request, "output", None)
+            if output is not None:
+                yield from add(archive, sink, file_name(request, f"{number:03d}"), output)
     yield sink.taken()
 
 
-def _name(number: int, request: SynthesisRequest) -> str:
-    """A number first, so that names differ and sort as they were ticked; nothing that a file system objects to."""
-    words = _UNSAFE.sub(" ", request.title or request.text[:80])
-    return f"{number:03} {' '.join(words.split())[:60].strip(' .') or 'speech'}.{request.format}"
+def add(archive: zipfile.ZipFile, sink: Sink, name: str, output: Output) -> Generator[bytes, None, bool]:
+    """Put a recording into `archive`, which writes to `sink`; False when it has expired in this moment."""
+    try:
+        source = storage.open_range(output.key, 0, output.bytes - 1)
+    except NotFound:
+        return False
+    try:
+        with archive.open(entry(name, output.created_at), "w", force_zip64=True) as file:
+            for piece in source:
+                file.write(piece)
+                yield sink.taken()
+    finally:
+        source.close()
+    return True
+
+
+def entry(name: str, at: datetime) -> zipfile.ZipInfo:
+    """A file in an archive that everybody may read."""
+    info = zipfile.ZipInfo(name, at.timetuple()[:6])
+    info.external_attr = 0o644 << 16
+    return info
+
+
+def file_name(request: SynthesisRequest, number: str) -> str:
+    """`012 A title.mp3`: unique by its number, safe on every system, in whatever script the title is."""
+    words = "".join(
+        " " if char in _FORBIDDEN else char
+        for char in request.title or request.text[:_NAME_BYTES]
+        if char.isprintable() or char.isspace()
+    )
+    cut = " ".join(words.split()).encode()[:_NAME_BYTES].decode(errors="ignore").strip().rstrip(". ")
+    return f"{number}{' ' if cut else ''}{cut}.{request.format}"
