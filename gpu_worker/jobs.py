@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import logging
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field, replace
-from typing import cast
+from functools import partial
 
 import numpy as np
 import soundfile
@@ -23,9 +21,9 @@ from accounts.errors import NotFound
 from gpu_worker import resident, several
 from gpu_worker.engines.base import Audio, Engine, Failed, Finished, Samples, SegmentJob, VoiceSpec
 from synthesis import presets, storage, streams, traces
-from synthesis.audio import check, decode, encode, join, prepare
+from synthesis.audio import check, decode, prepare
 from synthesis.models import Segment, SynthesisRequest, Voice
-from synthesis.services import dispatch
+from synthesis.services import dispatch, sounding
 from synthesis.tally import note_claim
 from synthesis.text.spoken import spoken
 
@@ -179,7 +177,6 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
         raise _SegmentFailed(
             "voice_deleted", gettext_noop("The voice was deleted before this was spoken."), retryable=False
         )
-    rate = engine.capabilities.sample_rate
     voice = _voice_spec(request)
     segments = list(request.segments.all())
     for segment in segments:
@@ -188,38 +185,12 @@ def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
             with tracing.span("segment", index=segment.index, characters=len(segment.text)):
                 _make_segment(request, segment, engine, voice, lease)
     resident.expect_progress(within=300)
-    container = cast(encode.Format, request.format)  # the database knows these only
-    with tempfile.TemporaryFile() as file:
-        sounds = ((_load(segment), segment.pause) for segment in segments)
-        encoded = encode.encode_file(
-            file,
-            join.join(sounds, rate=rate),
-            format=container,
-            rate=rate,
-            title=request.title,
-            artist=request.voice.name,
-            comment="Chorus",
-        )
-        file.seek(0)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        file.seek(0)
-        lease.check()
-        key = storage.output_key(request, encode.EXTENSIONS[container])
-        content_type = encode.CONTENT_TYPES[container]
-        storage.put(key, file, content_type)
-    if not dispatch.complete(
-        request,
-        dispatch.Made(
-            key=key,
-            content_type=content_type,
-            bytes=encoded.size,
-            sha256=digest,
-            seconds=encoded.seconds,
-            sample_rate=encoded.rate,
-        ),
-    ):
+    # No take is chosen of what is not finished.
+    sounds = ((sounding.load(segment.audio_key), segment.pause) for segment in segments)
+    made = sounding.store(request, sounds, partial(storage.output_key, request), check=lease.check)
+    if not dispatch.complete(request, made):
         raise _Lost
-    return encoded.seconds
+    return made.seconds
 
 
 def _voice_spec(request: SynthesisRequest) -> VoiceSpec:
@@ -353,8 +324,3 @@ def _synthesise(engine: Engine, job: SegmentJob, lease: _Lease, heard: streams.P
     lease.check()
     # An engine ends without `Finished` only when it was canceled, which it can hear a moment before we do.
     raise _Lost
-
-
-def _load(segment: Segment) -> Samples:
-    samples, _rate = soundfile.read(io.BytesIO(storage.get(segment.audio_key)), dtype="float32")
-    return samples

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import IO, cast
+from uuid import UUID
 
 import soundfile
 
@@ -16,6 +19,7 @@ from synthesis.audio.join import Joiner, Samples, join
 from synthesis.engines import capabilities
 from synthesis.errors import OutputExpired
 from synthesis.models import Output, Segment, SynthesisRequest
+from synthesis.services.dispatch import Made
 
 
 def sound_key(segment: Segment) -> str:
@@ -34,9 +38,16 @@ def load(key: str) -> Samples:
     return samples
 
 
-def parts(request: SynthesisRequest) -> Iterator[tuple[Samples, float]]:
-    """Each segment's samples, (n,) float32, and the pause after it in seconds. Raises OutputExpired."""
+def parts(
+    request: SynthesisRequest, choices: Mapping[UUID, UUID | None] | None = None
+) -> Iterator[tuple[Samples, float]]:
+    """Each segment's samples, (n,) float32, and the pause after it in seconds. Raises OutputExpired.
+
+    `choices` are takes by segment, instead of those that are chosen now.
+    """
     for segment in request.segments.all():
+        if choices is not None:
+            segment.take_id = choices[segment.id]
         key = sound_key(segment)
         if not key:
             raise OutputExpired
@@ -67,15 +78,43 @@ def _spans(request: SynthesisRequest) -> Iterator[tuple[float, float]]:
         pause = pause_after
 
 
-def encode_as(request: SynthesisRequest, container: str, target: IO[bytes]) -> encode.Encoded:
-    """Write the sound of a finished request in another container than it was made in. Raises OutputExpired."""
+def encode_as(
+    request: SynthesisRequest,
+    container: str,
+    target: IO[bytes],
+    sounds: Iterable[tuple[Samples, float]] | None = None,
+) -> encode.Encoded:
+    """Write the sound of a request, `sounds` or what its segments have now, in a container. Raises OutputExpired."""
     rate = capabilities(request.engine).sample_rate
     return encode.encode_file(
         target,
-        join(parts(request), rate=rate),
+        join(parts(request) if sounds is None else sounds, rate=rate),
         format=cast(encode.Format, container),
         rate=rate,
         title=request.title,
         artist=request.voice.name,
         comment="Chorus",
     )
+
+
+def store(
+    request: SynthesisRequest,
+    sounds: Iterable[tuple[Samples, float]],
+    key_of: Callable[[str], str],
+    *,
+    check: Callable[[], None] = lambda: None,
+) -> Made:
+    """Make the file of a request from `sounds` and store it under `key_of` (its ending), unless `check` raises.
+
+    Raises OutputExpired and StorageUnavailable.
+    """
+    container = cast(encode.Format, request.format)  # the database knows these only
+    key, content_type = key_of(encode.EXTENSIONS[container]), encode.CONTENT_TYPES[container]
+    with tempfile.TemporaryFile() as file:
+        encoded = encode_as(request, container, file, sounds)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        check()
+        storage.put(key, file, content_type)
+    return Made(key, content_type, encoded.size, digest, encoded.seconds, encoded.rate)

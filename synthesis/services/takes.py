@@ -7,12 +7,8 @@ first sound is kept, and the choice can be taken back.
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
 from uuid import UUID
 
 from django.conf import settings
@@ -25,12 +21,10 @@ from accounts.errors import Conflict, NotFound
 from accounts.ids import new_id
 from accounts.services import audit
 from synthesis import storage
-from synthesis.audio import encode
-from synthesis.audio.join import Samples, join
-from synthesis.engines import capabilities
 from synthesis.errors import NotReady, OutputExpired
 from synthesis.models import Output, Segment, Status, SynthesisRequest
 from synthesis.services import requests, sounding, submission
+from synthesis.services.dispatch import Made
 
 #: More than can be told apart by ear.
 MOST = 10
@@ -123,17 +117,13 @@ def choose(*, actor: Actor, request_id: UUID, index: int, take_id: UUID | None) 
         _check_take(segment, take_id)
     for _try in range(_TRIES):
         before = _choices(request)
-        key, made = _render(request, before | {segment.id: take_id})
+        made = _render(request, before | {segment.id: take_id})
         with transaction.atomic():
             output = Output.objects.select_for_update().filter(request=request).first()
             if output is not None and _choices(request) == before:
                 transaction.on_commit(partial(_forget, output.key), robust=True)
-                output.key, output.bytes, output.sha256, output.seconds = (
-                    key,
-                    made.size,
-                    made.sha256,
-                    made.seconds,
-                )
+                for name in ("key", "bytes", "sha256", "seconds"):
+                    setattr(output, name, getattr(made, name))
                 output.save(update_fields=["key", "bytes", "sha256", "seconds"])
                 Segment.objects.filter(id=segment.id).update(take=take_id)
                 SynthesisRequest.objects.filter(id=request.id).update(audio_seconds=made.seconds)
@@ -141,7 +131,7 @@ def choose(*, actor: Actor, request_id: UUID, index: int, take_id: UUID | None) 
                     "synthesis.take_chosen", actor=actor, target=request, part=index, take=str(take_id or "")
                 )
                 return output
-        _forget(key)
+        _forget(made.key)
         if output is None:
             raise OutputExpired
     raise Conflict(_("Somebody else is changing this recording. Try again."), code="recording_busy")
@@ -187,44 +177,13 @@ def _choices(request: SynthesisRequest) -> dict[UUID, UUID | None]:
     return dict(request.segments.values_list("id", "take_id"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    size: int
-    sha256: str
-    seconds: float
-
-
-def _render(request: SynthesisRequest, choices: dict[UUID, UUID | None]) -> tuple[str, _Made]:
-    """Join the chosen sounds into a file of its own; its key, and what it is."""
-    container = cast(encode.Format, request.format)
-    rate = capabilities(request.engine).sample_rate
-
-    def sounds() -> Iterator[tuple[Samples, float]]:
-        for segment in request.segments.all():
-            segment.take_id = choices[segment.id]
-            key = sounding.sound_key(segment)
-            if not key:
-                raise OutputExpired
-            yield sounding.load(key), segment.pause
-
-    with tempfile.TemporaryFile() as file:
-        encoded = encode.encode_file(
-            file,
-            join(sounds(), rate=rate),
-            format=container,
-            rate=rate,
-            title=request.title,
-            artist=request.voice.name,
-            comment="Chorus",
-        )
-        file.seek(0)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        file.seek(0)
-        # Below the request's own prefix, so that it ends with it; in a folder of its own, as are peaks and spans.
-        prefix = storage.request_prefix(request.team_id, request.id)
-        key = f"{prefix}{_FOLDER}{new_id()}/audio.{encode.EXTENSIONS[container]}"
-        storage.put(key, file, encode.CONTENT_TYPES[container])
-    return key, _Made(encoded.size, digest, encoded.seconds)
+def _render(request: SynthesisRequest, choices: dict[UUID, UUID | None]) -> Made:
+    """Join the chosen sounds into a file of its own."""
+    # Below the request's own prefix, so that it ends with it; in a folder of its own, as are peaks and spans.
+    folder = f"{storage.request_prefix(request.team_id, request.id)}{_FOLDER}{new_id()}"
+    return sounding.store(
+        request, sounding.parts(request, choices), lambda ending: f"{folder}/audio.{ending}"
+    )
 
 
 _FOLDER = "joined-"
