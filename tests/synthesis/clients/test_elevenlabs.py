@@ -12,37 +12,10 @@ from elevenlabs.errors import UnprocessableEntityError
 from elevenlabs.types import VoiceSettings
 
 from accounts.models import TeamQuota
-from accounts.redis import client as redis_client
-from gpu_worker.engines import load_engine
 from synthesis.audio import decode
-from tests import asgi, factories
-from tests.synthesis import speaking
+from tests.synthesis.clients import TEXT
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-TEXT = "The quick brown fox jumps over the lazy dog. It was not amused."
-
-
-@pytest.fixture(scope="module")
-def running(django_db_setup, django_db_blocker):
-    with django_db_blocker.unblock(), asgi.serve() as streams:
-        yield streams
-
-
-@pytest.fixture(scope="module")
-def engine():
-    return load_engine("hibari")
-
-
-@pytest.fixture
-def voice():
-    return factories.preset()
-
-
-@pytest.fixture
-def alice(running, voice):
-    redis_client().flushdb()
-    return factories.owner("Alice")
 
 
 @pytest.fixture
@@ -55,12 +28,6 @@ def connect(running):
 @pytest.fixture
 def api(connect, alice):
     return connect(alice.secret)
-
-
-@pytest.fixture
-def worker(engine):
-    with speaking.worker(engine):
-        yield
 
 
 def _check(data: bytes) -> None:

@@ -12,44 +12,17 @@ import pytest
 from django.db import connection
 
 from accounts.models import MemberQuota, TeamQuota
-from accounts.redis import client as redis_client
 from accounts.services import keys
-from gpu_worker.engines import load_engine
 from synthesis.audio import decode
 from synthesis.models import SynthesisRequest
-from tests import asgi, factories
+from tests import factories
 from tests.ops import tools
-from tests.synthesis import finished, speaking
+from tests.synthesis import finished
+from tests.synthesis.clients import SPEECH, TEXT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SPEECH = Path(__file__).parent.parent / "fixtures" / "speech"
 SCRIPT = Path(__file__).with_name("openai_client.mjs")
-TEXT = "The quick brown fox jumps over the lazy dog. It was not amused."
-
-
-@pytest.fixture(scope="module")
-def running(django_db_setup, django_db_blocker):
-    with django_db_blocker.unblock(), asgi.serve() as streams:
-        yield streams
-
-
-@pytest.fixture(scope="module")
-def engine():
-    return load_engine("hibari")
-
-
-@pytest.fixture
-def alice(running):
-    redis_client().flushdb()
-    factories.preset()
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def worker(engine):
-    with speaking.worker(engine):
-        yield
 
 
 @pytest.fixture

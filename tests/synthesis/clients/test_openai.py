@@ -4,55 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 
 import openai
 import pytest
 from django.db import connection
 
 from accounts.models import TeamQuota
-from accounts.redis import client as redis_client
 from accounts.services import keys
-from gpu_worker.engines import load_engine
 from synthesis.audio import decode
 from synthesis.models import SynthesisRequest
-from tests import asgi, factories
-from tests.synthesis import finished, speaking
+from tests import factories
+from tests.synthesis import finished
+from tests.synthesis.clients import SPEECH, TEXT
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-SPEECH = Path(__file__).parent.parent / "fixtures" / "speech"
-TEXT = "The quick brown fox jumps over the lazy dog. It was not amused."
-
-
-@pytest.fixture(scope="module")
-def running(django_db_setup, django_db_blocker):
-    with django_db_blocker.unblock(), asgi.serve() as streams:
-        yield streams
-
-
-@pytest.fixture(scope="module")
-def engine():
-    return load_engine("hibari")
-
-
-@pytest.fixture
-def alice(running):
-    redis_client().flushdb()
-    factories.preset()
-    return factories.owner("Alice")
 
 
 @pytest.fixture
 def api(running, alice):
     with openai.OpenAI(base_url=f"{running.url}/v1", api_key=alice.secret, max_retries=0) as client:
         yield client
-
-
-@pytest.fixture
-def worker(engine):
-    with speaking.worker(engine):
-        yield
 
 
 @pytest.mark.parametrize("format", ["mp3", "opus", "aac", "flac", "wav", "pcm"])
