@@ -17,12 +17,12 @@ import jiwer
 import numpy as np
 import soxr
 import zhconv
-from launcher.weights import prepare_asr
 from numpy.typing import NDArray
 
 from gpu_worker.engines.runtime import models_dir
 from gpu_worker.engines.text.english import English
 from gpu_worker.engines.text.mandarin import Mandarin
+from launcher.weights import prepare_asr
 
 _ASR_RATE = 16_000
 _STRESS_AND_MARKS = re.compile(r"[^\w\s]|[ˈˌː_]")

@@ -17,9 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from launcher.process import die_with_parent
-
 from benchmarks.results import Line, table
+from launcher.process import die_with_parent
 
 #: In the order in which they run: the quick ones first.
 NAMES = (

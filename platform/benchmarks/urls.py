@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from config import urls
 from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
+
+from config import urls
 
 handler400, handler403 = urls.handler400, urls.handler403
 handler404, handler500 = urls.handler404, urls.handler500

@@ -37,9 +37,9 @@ class Preparation:
         """Start a task; `after` is called once it has succeeded. `tell`: say each line that it writes."""
         if tell:
             self._told[task] = task.log.stat().st_size if task.log.exists() else 0
-        task.start()
-        self.running.append(task)
+        self.running.append(task)  # before it runs: a signal may end us as soon as it does
         self._after[task] = after
+        task.start()
         return task
 
     def finish(self, task: Child | None, done: str) -> None:

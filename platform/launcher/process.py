@@ -15,12 +15,14 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from launcher.errors import LauncherError
 
 PR_SET_PDEATHSIG = 1
+#: What asks the launcher to stop.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LOG_LIMIT = 10 * 1024 * 1024  # bytes per log file before it is moved aside; one older part is kept
 _libc = ctypes.CDLL(None, use_errno=True)
 _random = random.SystemRandom()
@@ -39,6 +41,27 @@ def die_with_parent(death_signal: signal.Signals, *, parent: int | None = None) 
             os._exit(1)
 
     return apply
+
+
+def _in_turn(*steps: Callable[[], object]) -> Callable[[], None]:
+    def apply() -> None:
+        for step in steps:
+            step()
+
+    return apply
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[Callable[[], object]]:
+    """Hold back the signals that stop us while a child is born; yields what the child calls to get them again.
+
+    A handler that raises inside `Popen`, after the fork, would leave a child that nobody knows of.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Child:
@@ -79,7 +102,7 @@ class Child:
             raise RuntimeError("children must be started from the main thread")
         self.log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with self.log.open("ab") as output:
+            with self.log.open("ab") as output, _signals_held() as unheld:
                 self._logged_before = output.tell()
                 self.process = subprocess.Popen(
                     self.argv,
@@ -90,7 +113,7 @@ class Child:
                     cwd=self.cwd,
                     start_new_session=True,
                     pass_fds=self.pass_fds,
-                    preexec_fn=die_with_parent(self.death_signal),
+                    preexec_fn=_in_turn(unheld, die_with_parent(self.death_signal)),
                 )
         except OSError as error:
             raise LauncherError(

@@ -20,7 +20,7 @@ from launcher.files import read_json, write_private
 from launcher.folder import DataFolder
 from launcher.install import ENGINE_EXTRAS, install
 from launcher.preparation import Preparation
-from launcher.process import Child
+from launcher.process import STOP_SIGNALS, Child
 from launcher.processes import FINISH_SECONDS, Processes
 from launcher.progress import Progress
 from launcher.services import Services
@@ -77,7 +77,7 @@ class Up:
             raise LauncherError(
                 "the embedded servers run on Linux only: use the Docker files on other systems"
             )
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in STOP_SIGNALS:
             signal.signal(number, self._on_signal)
         self.folder.open()
         try:

@@ -8,8 +8,9 @@ import io
 import re
 from pathlib import Path
 
-import chorus_voice
 import pytest
+
+import chorus_voice
 from chorus_voice import chinese, main, progress, usage, words
 
 FOLDER = Path(chorus_voice.__file__).parent

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
-from config.bodies import measured
 from django.core.wsgi import get_wsgi_application
 
 from accounts.redis import client as redis_client
+from config.bodies import measured
 from synthesis.models import Batch
 from tests import asgi, factories
 

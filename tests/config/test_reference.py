@@ -6,11 +6,11 @@ import json
 import re
 
 import pytest
-from config import examples, reference
 from django.utils import translation
 
 from accounts import outgoing
 from accounts.redis import client as redis_client
+from config import examples, reference
 from synthesis.models import VoiceConsent
 from tests import factories
 from tests.synthesis.test_api_voices import _own

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from launcher.weights import prepare
 
 from gpu_worker.engines import create_engine, load_engine
 from gpu_worker.engines.base import Audio, Engine, EngineUnavailable, Failed, Finished
 from gpu_worker.engines.runtime import models_dir
+from launcher.weights import prepare
 from synthesis.engines import ENGINES
 from synthesis.presets import PRESETS
 from tests import asr

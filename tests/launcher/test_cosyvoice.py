@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from launcher import cosyvoice, doctor, hub
 from launcher.errors import LauncherError
 from launcher.main import main

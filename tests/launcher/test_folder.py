@@ -8,11 +8,11 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from launcher.errors import LauncherError
 from launcher.files import Secrets
 from launcher.folder import DataFolder, stop_owner
 from launcher.process import start_time
-
 from tests.launcher import support
 
 _HOLD = """

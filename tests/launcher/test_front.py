@@ -17,6 +17,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from launcher import front
 from launcher.process import Child, free_port, wait_until
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from launcher import hub
 from launcher.hub import HubError, RemoteFile, digest, download, explain, wanted, with_rl
-
 from tests.launcher.hub_server import HubServer, model_files
 
 

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from launcher import install as module
 from launcher.errors import LauncherError
 from launcher.install import install
 from launcher.progress import Progress
-
 from tests.launcher import support
 
 _PYPROJECT = """

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from launcher import processes
 
+from launcher import processes
 from tests.launcher import support
 
 

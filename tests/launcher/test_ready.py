@@ -8,7 +8,6 @@ from pathlib import Path
 
 from launcher.process import Child
 from launcher.ready import why_workers_end
-
 from tests.launcher import support
 
 DIES = """

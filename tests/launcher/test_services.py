@@ -13,11 +13,11 @@ import boto3
 import psycopg
 import pytest
 import redis
+
 from launcher.errors import LauncherError
 from launcher.files import Secrets
 from launcher.process import free_port, port_is_free
 from launcher.services import Services
-
 from tests.launcher import support
 
 _LAUNCH = """

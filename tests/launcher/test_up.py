@@ -17,9 +17,9 @@ import httpx
 import psutil
 import psycopg
 import pytest
+
 from launcher.files import Secrets
 from launcher.services import Services
-
 from tests.launcher import support
 
 #: A start on two idle cores takes about 15 s, a restart about 7 s; other tests may be running.

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
+
 from launcher import watch
 from launcher.errors import LauncherError
 from launcher.process import LOG_LIMIT, Child, wait_until
 from launcher.watch import Watch
-
 from tests.launcher import support
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from launcher import weight_pins as pins
 from launcher.weights import WeightsError, prepare, prepare_asr
 

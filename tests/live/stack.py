@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import psutil
+
 from launcher.process import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from launcher.checks import BROWSERS
 from playwright.sync_api import expect, sync_playwright
 
+from launcher.checks import BROWSERS
 from tests.live.stack import Stack
 
 

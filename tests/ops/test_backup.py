@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from config import backups
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection
 from django.utils import timezone
 
+from config import backups
 from synthesis import storage
 from synthesis.models import Output, SynthesisRequest
 from synthesis.services import dispatch

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 
 import pytest
 import yaml
-from config import docs, error_catalogue
 from django.conf import settings
 from prometheus_client.parser import text_string_to_metric_families
 
+from config import docs, error_catalogue
 from tests.ops import tools
 
 ENGLISH = docs.FOLDER

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from config import health
 from django.db import OperationalError
 from redis.exceptions import ConnectionError as RedisGone
 
+from config import health
 from synthesis.services import workers
 
 

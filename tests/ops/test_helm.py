@@ -9,8 +9,8 @@ import sys
 
 import pytest
 import yaml
-from config import settings as ours
 
+from config import settings as ours
 from synthesis.models import SynthesisRequest
 from synthesis.services import dispatch
 from tests import factories

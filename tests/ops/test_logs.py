@@ -7,10 +7,10 @@ import json
 import logging
 
 import pytest
-from config.logs import JsonFormatter
 from django.db import IntegrityError, connection
 
 from accounts import log_context
+from config.logs import JsonFormatter
 from tests import factories
 
 

@@ -7,11 +7,11 @@ from ipaddress import ip_network
 from typing import Any
 
 import pytest
-from config import measures
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.redis import client as redis
+from config import measures
 from synthesis import tally
 from synthesis.models import LedgerCheck, SynthesisRequest, Worker
 from synthesis.services import dispatch, housekeeping, workers

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from launcher import front
 
+from launcher import front
 from synthesis.api import held, sound
 from tests.ops import tools
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from launcher.weights import NODE_PACKAGE
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from launcher.weights import prepare
 
 from gpu_worker.engines.base import Samples
 from gpu_worker.engines.runtime import models_dir
+from launcher.weights import prepare
 from synthesis import nearest
 from synthesis.engines import ENGINES
 from synthesis.presets import CLONED, PRESETS, SAMPLES, Preset, find

@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from launcher.processes import WEB_THREADS, WEB_WORKERS
-
 from benchmarks import load, service
 from benchmarks.results import Aim, Line
+from launcher.processes import WEB_THREADS, WEB_WORKERS
 from tests.live.stack import Stack, free_port
 
 LEAST = 0.3

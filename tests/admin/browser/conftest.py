@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from django.conf import settings
-from launcher.checks import BROWSERS
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from accounts.models import User
+from launcher.checks import BROWSERS
 from tests.admin import staff
 from tests.web.browser.conftest import ARGUMENTS, PATIENCE
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from launcher.checks import BROWSERS
 from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
+from launcher.checks import BROWSERS
 from synthesis import storage
 from synthesis.models import SynthesisRequest
 from synthesis.services import dispatch, workers
