@@ -7,7 +7,7 @@ from synthesis.models.pools import Pool, TeamPool
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
 from synthesis.models.scripts import Script, ScriptLine
 from synthesis.models.studio import Favourite, SettingsPreset
-from synthesis.models.turns import QueueChange, Turn
+from synthesis.models.turns import FairClock, QueueChange, Turn
 from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
 from synthesis.models.voices import Voice, VoiceVersion
 from synthesis.models.webhooks import Delivery, Webhook
@@ -19,6 +19,7 @@ __all__ = [
     "BatchRow",
     "Delivery",
     "Dimension",
+    "FairClock",
     "Favourite",
     "Format",
     "Grain",

@@ -15,8 +15,11 @@ class Turn(models.Model):
     team_id = models.UUIDField()
     engine = models.CharField(max_length=32)
     pool = models.CharField(max_length=32)
-    #: (What the team has at work + 1) / weight: the lowest is next. Null while nothing of it may be taken.
+    #: Characters that the team had been given, divided by its weight, when this request is begun: the lowest is next.
+    #: Null while nothing of it may be taken.
     share = models.FloatField(null=True)
+    #: What `share` becomes by what was taken last.
+    finish = models.FloatField(db_default=0.0)
     #: When that request was submitted or the team was last served, whichever is later: among equal shares the earliest
     #: is next.
     since = models.DateTimeField(null=True)
@@ -37,6 +40,20 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"{self.team_id} {self.engine}: {self.share}"
+
+
+class FairClock(models.Model):
+    """The share at which a pool's last request began: who comes back after a pause begins there, and not at zero."""
+
+    engine = models.CharField(max_length=32)
+    pool = models.CharField(max_length=32)
+    now = models.FloatField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["engine", "pool"], name="fair_clock_once")]
+
+    def __str__(self) -> str:
+        return f"{self.engine} {self.pool}: {self.now}"
 
 
 class QueueChange(models.Model):

@@ -22,50 +22,63 @@ _RECENT = 20
 #: So many queued requests are counted one by one; among more the place is told by the teams' turns, and the average
 #: length of a text is worked out so many seconds later again.
 _MANY = 10_000
+#: How long a text is on average, among many, is taken from so many of them.
+_SAMPLE = 1_000
 _AVERAGE_SECONDS = 10.0
 
+# A request begins when its team's share (`turns`) has grown by the characters that stand before it. Among equals the
+# team that was served longest ago comes first: the one whose request before began earlier (-1: none is to come).
 _AHEAD = """
-WITH mine AS (
-    SELECT count(*) + 1 AS nth FROM synthesis_synthesisrequest
-    WHERE team_id = %(team)s AND status = 'queued' AND engine = %(engine)s
-      AND (priority > %(priority)s OR (priority = %(priority)s AND created_at < %(created)s))
-), busy AS (
-    SELECT team_id, count(*) AS n FROM synthesis_synthesisrequest WHERE status = 'running' GROUP BY team_id
-), share AS (
-    SELECT (coalesce((SELECT n FROM busy WHERE team_id = %(team)s), 0) + mine.nth) / p.weight AS s
-    FROM mine, accounts_team t JOIN accounts_plan p ON p.id = t.plan_id WHERE t.id = %(team)s
+WITH clock AS (
+    SELECT greatest(0, (SELECT now FROM synthesis_fairclock WHERE engine = %(engine)s AND pool = %(pool)s)) AS now
+), mine AS (
+    SELECT own.n, greatest(clock.now, t.finish) + own.work / p.weight AS begins,
+           coalesce(greatest(clock.now, t.finish) + (own.work - own.last) / p.weight, -1) AS before,
+           greatest(own.oldest, t.served_at) AS since
+    FROM (SELECT count(*) AS n, coalesce(sum(greatest(characters, 1)), 0) AS work,
+                 (array_agg(greatest(characters, 1) ORDER BY priority, created_at DESC))[1] AS last,
+                 least(min(created_at), %(created)s) AS oldest
+          FROM synthesis_synthesisrequest
+          WHERE team_id = %(team)s AND status = 'queued' AND engine = %(engine)s
+            AND (priority > %(priority)s OR (priority = %(priority)s AND created_at < %(created)s))) own
+    CROSS JOIN clock JOIN accounts_team a ON a.id = %(team)s JOIN accounts_plan p ON p.id = a.plan_id
+    LEFT JOIN synthesis_turn t ON t.team_id = a.id AND t.engine = %(engine)s AND t.pool = %(pool)s
 ), many AS (SELECT EXISTS (SELECT FROM synthesis_synthesisrequest WHERE status = 'queued' OFFSET %(many)s) AS yes
 ), others AS (
-    SELECT q.team_id, q.n, q.oldest, p.weight, coalesce(b.n, 0) AS busy
-    FROM (SELECT team_id, count(*) AS n, min(created_at) AS oldest FROM synthesis_synthesisrequest
-          WHERE NOT (SELECT yes FROM many)
-            AND status = 'queued' AND engine = %(engine)s AND team_id <> %(team)s GROUP BY team_id) q
-    JOIN accounts_team t ON t.id = q.team_id AND t.suspended_at IS NULL
-    JOIN accounts_plan p ON p.id = t.plan_id LEFT JOIN busy b ON b.team_id = q.team_id
-    LEFT JOIN synthesis_teampool tp ON tp.team_id = q.team_id
-    WHERE coalesce(tp.pool_id, '') = %(pool)s
+    SELECT greatest(clock.now, t.finish)
+               + coalesce(sum(greatest(r.characters, 1)) OVER (line ROWS BETWEEN UNBOUNDED PRECEDING
+                                                               AND 1 PRECEDING), 0) / p.weight AS begins,
+           CASE WHEN row_number() OVER line = 1 THEN -1 ELSE greatest(clock.now, t.finish)
+               + coalesce(sum(greatest(r.characters, 1)) OVER (line ROWS BETWEEN UNBOUNDED PRECEDING
+                                                               AND 2 PRECEDING), 0) / p.weight END AS before,
+           greatest(first_value(r.created_at) OVER line, t.served_at) AS since
+    FROM clock CROSS JOIN synthesis_synthesisrequest r
+    JOIN accounts_team a ON a.id = r.team_id AND a.suspended_at IS NULL
+    JOIN accounts_plan p ON p.id = a.plan_id
+    LEFT JOIN synthesis_teampool tp ON tp.team_id = r.team_id
+    LEFT JOIN synthesis_turn t ON t.team_id = r.team_id AND t.engine = %(engine)s AND t.pool = %(pool)s
+    WHERE NOT (SELECT yes FROM many) AND r.status = 'queued' AND r.engine = %(engine)s AND r.team_id <> %(team)s
+      AND coalesce(tp.pool_id, '') = %(pool)s
+    WINDOW line AS (PARTITION BY r.team_id ORDER BY r.priority DESC, r.created_at)
 ), turns AS (  -- among many the teams' turns, which may be some seconds old, tell whose requests to count, and how far
-    SELECT x.team_id, x.since AS oldest, p.weight, coalesce(b.n, 0) AS busy
-    FROM share CROSS JOIN synthesis_turn x
-    JOIN accounts_team t ON t.id = x.team_id
-    JOIN accounts_plan p ON p.id = t.plan_id LEFT JOIN busy b ON b.team_id = x.team_id
+    SELECT x.team_id, ceil((mine.begins - x.share) * p.weight / sample.characters)
+        + (CASE WHEN x.share = mine.begins AND (mine.before >= 0 OR x.since < mine.since) THEN 1 ELSE 0 END)
+        AS before
+    FROM mine CROSS JOIN synthesis_turn x
+    JOIN accounts_team a ON a.id = x.team_id JOIN accounts_plan p ON p.id = a.plan_id
+    CROSS JOIN (SELECT greatest(1, avg(characters)) AS characters FROM (
+        SELECT characters FROM synthesis_synthesisrequest WHERE status = 'queued' AND engine = %(engine)s
+        LIMIT %(sample)s) few) sample
     WHERE (SELECT yes FROM many) AND x.engine = %(engine)s AND x.pool = %(pool)s AND x.share IS NOT NULL
-      AND x.share <= share.s AND x.team_id <> %(team)s
-), known AS (
-    SELECT *, ceil(s * weight - busy) - 1
-        + (CASE WHEN ceil(s * weight) = s * weight AND oldest < %(created)s THEN 1 ELSE 0 END) AS before
-    FROM (SELECT team_id, n, oldest, weight, busy FROM others
-          UNION ALL SELECT team_id, NULL, oldest, weight, busy FROM turns) o, share
+      AND x.share <= mine.begins AND x.team_id <> %(team)s
 )
-SELECT (SELECT nth - 1 FROM mine) AS own,
-       coalesce(sum(greatest(0, CASE
-           WHEN n IS NOT NULL THEN least(n, before)
-           WHEN before <= 1 THEN before
-           ELSE (SELECT count(*) FROM (
-               SELECT FROM synthesis_synthesisrequest r
-               WHERE r.team_id = known.team_id AND r.status = 'queued' AND r.engine = %(engine)s
-               LIMIT before::bigint) counted) END)), 0)
-FROM known
+SELECT (SELECT n FROM mine),
+       (SELECT count(*) FROM others o, mine WHERE (o.begins, o.before, o.since) < (mine.begins, mine.before, mine.since))
+       + coalesce(sum(CASE WHEN before <= 1 THEN before ELSE (SELECT count(*) FROM (
+             SELECT FROM synthesis_synthesisrequest r
+             WHERE r.team_id = turns.team_id AND r.status = 'queued' AND r.engine = %(engine)s
+             LIMIT before::bigint) counted) END), 0)
+FROM turns
 """
 
 
@@ -96,6 +109,7 @@ def place(request: SynthesisRequest) -> Place | None:
                 "created": request.created_at,
                 "pool": pools.of_team(request.team_id),
                 "many": _MANY,
+                "sample": _SAMPLE,
             },
         )
         own, others = cursor.fetchone()

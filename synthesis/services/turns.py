@@ -4,9 +4,9 @@ A claim over all that waits would walk every team that has something queued. Ins
 when something of it changes, and a claim looks at as many rows as it takes requests. What is only noted (`QueueChange`)
 never makes a submission wait; the notes are read by whoever holds the claim's lock, so that a turn has one writer.
 
-The claim itself is a function in the database (migration 0016): fair share between teams by weight, among
-equals whoever was served longest ago, then a team's own priority and age; within the limits of team, person and key. A
-dozen small looks by index, in one round trip.
+The claim itself is a function in the database (migration 0018): fair share of the characters between teams by weight,
+among equals whoever was served longest ago, then a team's own priority and age; within the limits of team, person and
+key. A dozen small looks by index, in one round trip.
 """
 
 from __future__ import annotations

@@ -65,10 +65,11 @@ def test_it_takes_what_a_look_at_everything_would_take():
     people += [factories.colleague(people[0], f"Colleague{number}") for number in range(2)]
     MemberQuota.objects.create(membership=people[-1].actor.membership, concurrent_requests=1)
     TeamQuota.objects.create(team=people[1].actor.team, concurrent_requests=1)
+    shares = _Shares()
     for _turn in range(250):
         fate = dice.random()
         if fate < 0.45:
-            request = factories.submit(dice.choice(people))
+            request = factories.submit(dice.choice(people), "Hello. " * dice.choice([1, 1, 2, 9]))
             if dice.random() < 0.2:
                 SynthesisRequest.objects.filter(pk=request.pk).update(priority=dice.choice([-5, 5]))
         elif fate < 0.5 and (running := _some("running", dice)):
@@ -85,9 +86,11 @@ def test_it_takes_what_a_look_at_everything_would_take():
             suspended = None if Team.objects.get(pk=team.pk).suspended_at else timezone.now()
             Team.objects.filter(pk=team.pk).update(suspended_at=suspended)
         else:
-            best = _best()
+            best = shares.best()
             taken = _claim()
-            assert [request.pk for request in taken] == ([best] if best else []), _turn
+            assert taken == ([best] if best else []), _turn
+            for request in taken:
+                shares.take(request)
 
 
 def _some(status, dice):
@@ -95,38 +98,52 @@ def _some(status, dice):
     return dice.choice(found) if found else None
 
 
-def _best():
-    """What comes next, from the rows alone."""
-    now = timezone.now()
-    running = list(SynthesisRequest.objects.filter(status="running"))
-    candidates = []
-    teams = Team.objects.filter(suspended_at=None).select_related("plan")
-    for team in teams:
-        busy = sum(one.team_id == team.pk for one in running)
-        override = TeamQuota.objects.filter(team=team).first()
-        if busy >= (override.concurrent_requests if override else team.plan.concurrent_requests):
-            continue
-        full = {
-            quota.membership.user_id
-            for quota in MemberQuota.objects.filter(membership__team=team)
-            if sum(one.user_id == quota.membership.user_id for one in running) >= quota.concurrent_requests
-        }
-        queued = [
-            one
-            for one in SynthesisRequest.objects.filter(team=team, status="queued", not_before__lte=now)
-            if one.user_id not in full
-        ]
-        if queued:
-            first = min(queued, key=lambda one: (-one.priority, one.created_at))
-            served = max(
-                Attempt.objects.filter(request__team=team).values_list("started_at", flat=True), default=None
-            )
-            waits_since = max(first.created_at, served) if served else first.created_at
-            candidates.append(((busy + 1) / team.plan.weight, waits_since, first.pk))
-    return min(candidates)[2] if candidates else None
+class _Shares:
+    """What comes next, from the rows and from what was taken before: start-time fair queueing, as in the books."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.finish = {}
+
+    def begins(self, team):
+        return max(self.now, self.finish.get(team.pk, 0.0))
+
+    def take(self, request):
+        self.now = self.begins(request.team)
+        self.finish[request.team.pk] = self.now + request.characters / request.team.plan.weight
+
+    def best(self):
+        now = timezone.now()
+        running = list(SynthesisRequest.objects.filter(status="running"))
+        candidates = []
+        for team in Team.objects.filter(suspended_at=None).select_related("plan"):
+            override = TeamQuota.objects.filter(team=team).first()
+            allowed = override.concurrent_requests if override else team.plan.concurrent_requests
+            if sum(one.team_id == team.pk for one in running) >= allowed:
+                continue
+            full = {
+                quota.membership.user_id
+                for quota in MemberQuota.objects.filter(membership__team=team)
+                if sum(one.user_id == quota.membership.user_id for one in running)
+                >= quota.concurrent_requests
+            }
+            queued = [
+                one
+                for one in SynthesisRequest.objects.filter(team=team, status="queued", not_before__lte=now)
+                if one.user_id not in full
+            ]
+            if queued:
+                first = min(queued, key=lambda one: (-one.priority, one.created_at))
+                served = max(
+                    Attempt.objects.filter(request__team=team).values_list("started_at", flat=True),
+                    default=None,
+                )
+                since = max(first.created_at, served) if served else first.created_at
+                candidates.append((self.begins(team), since, first))
+        return min(candidates, key=lambda one: one[:2])[2] if candidates else None
 
 
-def test_among_many_the_place_is_the_same(monkeypatch):
+def test_among_many_the_place_is_nearly_the_same(monkeypatch):
     dice = random.Random(3)
     plans = [factories.plan(f"P{number}", weight=weight) for number, weight in enumerate([1.0, 2.0, 0.5])]
     people = [factories.owner(f"Owner{number}", plan_=plans[number % 3]) for number in range(7)]
@@ -134,7 +151,11 @@ def test_among_many_the_place_is_the_same(monkeypatch):
     turns.tidy()
     exact = [queue.place(request) for request in queued]
     monkeypatch.setattr(queue, "_MANY", 10)
-    assert [queue.place(request) for request in queued] == exact
+    for request, known in zip(queued, exact, strict=True):
+        place = queue.place(request)
+        assert place.ahead_own == known.ahead_own
+        # Of each other team, whether its request of the same share comes before is not asked.
+        assert abs(place.ahead - known.ahead) < len(people)
 
 
 def test_one_worker_goes_round_the_teams():
@@ -149,7 +170,78 @@ def test_one_worker_goes_round_the_teams():
         (request,) = _claim()
         served.append(request.pk)
         dispatch.cancel(request.pk)
-    assert served == [many[0], many[1], few[0], many[2], few[1], many[3]]
+    assert served == [many[0], few[0], many[1], few[1], many[2], many[3]]
+
+
+def _served(people, text, claims):
+    """How many of so many turns each team gets, one after the other, when all have more queued than that."""
+    for person in people:
+        for _number in range(claims):
+            factories.submit(person, text[person])
+    teams = []
+    for _number in range(claims):
+        (request,) = _claim()
+        teams.append(request.team_id)
+        dispatch.cancel(request.pk)
+    return [teams.count(person.actor.team.pk) for person in people]
+
+
+def test_one_worker_serves_by_weight_and_starves_nobody():
+    people = [
+        factories.owner(f"Owner{weight}", plan_=factories.plan(f"Plan {weight}", weight=weight))
+        for weight in (3.0, 1.0)
+    ]
+    assert _served(people, dict.fromkeys(people, "Hello."), 12) == [9, 3]
+
+
+def test_what_is_shared_is_characters_and_not_requests():
+    people = [factories.owner("Alice"), factories.owner("Charlie")]
+    assert _served(people, {people[0]: "Hello. " * 30, people[1]: "Hello. " * 10}, 12) == [3, 9]
+
+
+def test_a_pause_earns_nothing():
+    busy, away = factories.owner("Alice"), factories.owner("Charlie")
+    for _number in range(20):
+        factories.submit(busy)
+    for _number in range(10):
+        dispatch.cancel(_claim()[0].pk)
+    for _number in range(5):
+        factories.submit(away)
+    teams = [_claim()[0].team_id for _number in range(6)]
+    assert teams.count(away.actor.team.pk) == 3
+
+
+def test_another_pool_has_a_clock_of_its_own():
+    """What a team was served elsewhere does not count where it comes to."""
+    moving, staying = factories.owner("Alice"), factories.owner("Charlie")
+    for _number in range(8):
+        factories.submit(moving)
+    for _number in range(5):
+        dispatch.cancel(_claim()[0].pk)
+    Pool.objects.create(name="own")
+    for person in (moving, staying):
+        TeamPool.objects.create(team=person.actor.team, pool_id="own")
+    for _number in range(3):
+        factories.submit(staying)
+    teams = [_claim(pool="own")[0].team_id for _number in range(4)]
+    assert teams.count(moving.actor.team.pk) == 2
+
+
+def test_the_place_is_what_the_claims_then_do():
+    dice = random.Random(5)
+    plans = [
+        factories.plan(f"P{number}", weight=weight, concurrent_requests=100)
+        for number, weight in enumerate([1.0, 2.0, 0.5])
+    ]
+    people = [factories.owner(f"Owner{number}", plan_=plans[number % 3]) for number in range(5)]
+    for person in people:
+        factories.submit(person)
+    _claim(limit=2)
+    queued = [factories.submit(dice.choice(people), "Hi! " * dice.randint(1, 9)) for _number in range(25)]
+    turns.tidy()
+    expected = {request.pk: queue.place(request).ahead for request in queued}
+    order = [_claim()[0].pk for _number in range(28)]
+    assert {pk: order.index(pk) for pk in expected} == expected
 
 
 def test_whatever_lets_a_team_go_on_is_noticed():
