@@ -73,7 +73,8 @@ WITH clock AS (
       AND x.share <= mine.begins AND x.team_id <> %(team)s
 )
 SELECT (SELECT n FROM mine),
-       (SELECT count(*) FROM others o, mine WHERE (o.begins, o.before, o.since) < (mine.begins, mine.before, mine.since))
+       (SELECT count(*) FROM others o CROSS JOIN mine
+        WHERE (o.begins, o.before, o.since) < (mine.begins, mine.before, mine.since))
        + coalesce(sum(CASE WHEN before <= 1 THEN before ELSE (SELECT count(*) FROM (
              SELECT FROM synthesis_synthesisrequest r
              WHERE r.team_id = turns.team_id AND r.status = 'queued' AND r.engine = %(engine)s
