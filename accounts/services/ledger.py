@@ -77,7 +77,8 @@ def reserve_many(*, actor: Actor, characters: Mapping[UUID, int], note: str = ""
             "n": total,
         }
         values |= {f"{name}{number}": value for name, value in counter.items()}
-    with transaction.atomic(), connection.cursor() as cursor:
+    # Without a savepoint: an error here is the end of the caller's transaction as well.
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
         cursor.execute(";".join(statements), values)  # all counters in one round trip
         for number in range(len(subjects)):
             if number:
