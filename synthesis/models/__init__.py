@@ -6,10 +6,10 @@ from synthesis.models.misuse import MisuseReport
 from synthesis.models.pools import Pool, TeamPool
 from synthesis.models.requests import Attempt, Format, Output, Segment, Status, SynthesisRequest
 from synthesis.models.scripts import Script, ScriptLine
-from synthesis.models.studio import Favourite, SettingsPreset
+from synthesis.models.studio import Favourite, SettingsPreset, VoiceFavourite, VoiceTag
 from synthesis.models.turns import FairClock, QueueChange, Turn
 from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
-from synthesis.models.voices import Voice, VoiceVersion
+from synthesis.models.voices import Voice, VoiceQuerySet, VoiceVersion
 from synthesis.models.webhooks import Delivery, Webhook
 from synthesis.models.workers import Worker
 
@@ -40,6 +40,9 @@ __all__ = [
     "UsageRollup",
     "Voice",
     "VoiceConsent",
+    "VoiceFavourite",
+    "VoiceQuerySet",
+    "VoiceTag",
     "VoiceVersion",
     "Webhook",
     "Worker",

@@ -6,7 +6,7 @@ from typing import Self
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Prefetch, Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -15,6 +15,7 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.ids import new_id
 from synthesis.engines import capabilities
+from synthesis.models.studio import VoiceFavourite, VoiceTag
 
 
 class VoiceQuerySet(models.QuerySet["Voice"]):
@@ -33,6 +34,14 @@ class VoiceQuerySet(models.QuerySet["Voice"]):
     def own(self, actor: Actor) -> Self:
         """The team's own voices, as far as `actor` may see them; also those that were taken down."""
         return self.filter(_own(actor), deleted_at=None)
+
+    def marked(self, actor: Actor) -> Self:
+        """With what `actor` and their team have marked: `is_favourite`, and `team_tags` by name."""
+        tags = VoiceTag.objects.filter(team=actor.team).order_by(Lower("name"))
+        favourites = VoiceFavourite.objects.filter(user=actor.user, voice=OuterRef("pk"))
+        return self.annotate(is_favourite=Exists(favourites)).prefetch_related(
+            Prefetch("tags", tags, to_attr="team_tags")
+        )
 
 
 def _own(actor: Actor) -> Q:
@@ -149,7 +158,10 @@ class VoiceVersion(models.Model):
     origin = models.JSONField(default=dict, db_default={})
     #: The preset that sounds most like it, for engines that cannot clone: {engine: preset}.
     nearest = models.JSONField(default=dict)
+    #: Word for word as it was agreed to; its language and number in `synthesis.consent` (none: from before there were).
     consent_statement = models.TextField(_("consent statement"))
+    consent_language = models.CharField(max_length=16, blank=True, default="", db_default="")
+    consent_version = models.PositiveSmallIntegerField(null=True, blank=True)
     consent_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
