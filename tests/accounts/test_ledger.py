@@ -46,7 +46,7 @@ def test_a_request_is_closed_once():
 def test_one_character_short_is_refused_and_leaves_nothing():
     alice = factories.owner("Alice")
     TeamQuota.objects.create(team=alice.actor.team, characters_per_month=29)
-    with pytest.raises(LimitReached) as caught:
+    with pytest.raises(LimitReached) as caught, transaction.atomic():
         ledger.reserve(actor=alice.actor, request_id=uuid.uuid4(), characters=30)
     assert caught.value.code == "quota_exceeded"
     assert caught.value.details["characters_remaining"] == 29
@@ -60,7 +60,7 @@ def test_a_persons_own_limit_holds_within_the_teams():
     alice = factories.owner("Alice")
     bob = factories.colleague(alice, "Bob")
     MemberQuota.objects.create(membership=bob.actor.membership, characters_per_month=10)
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         ledger.reserve(actor=bob.actor, request_id=uuid.uuid4(), characters=11)
     # What the team's counter had taken before the person's refused is given back.
     assert not UsageCounter.objects.filter(team=alice.actor.team, reserved__gt=0).exists()
@@ -71,7 +71,7 @@ def test_a_persons_own_limit_holds_within_the_teams():
 def test_a_keys_cap_holds_below_its_owners():
     alice = factories.owner("Alice")
     alice.by_key.api_key.characters_per_month = 5
-    with pytest.raises(LimitReached) as caught:
+    with pytest.raises(LimitReached) as caught, transaction.atomic():
         ledger.reserve(actor=alice.by_key, request_id=uuid.uuid4(), characters=6)
     assert caught.value.details["characters_remaining"] == 5
 
@@ -80,7 +80,7 @@ def test_a_lowered_limit_refuses_but_keeps_what_was_promised():
     alice = factories.owner("Alice")
     ledger.reserve(actor=alice.actor, request_id=uuid.uuid4(), characters=100)
     TeamQuota.objects.create(team=alice.actor.team, characters_per_month=50)
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         ledger.reserve(actor=alice.actor, request_id=uuid.uuid4(), characters=1)
     assert _counter(alice).reserved == 100
     assert limits.standing(alice.actor).remaining == 0
