@@ -15,7 +15,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -112,11 +112,12 @@ def check(url: str, *, internal: bool = False) -> None:
     _resolve(str(parts.hostname), _port(parts), internal)
 
 
-def signature(secret: str, body: bytes, at: float | None = None) -> str:
-    """`t=<seconds since 1970>,v1=<HMAC-SHA256 of "<t>.<body>">`, for a header."""
+def signature(secret: str, body: bytes, at: float | None = None, *, previous: Sequence[str] = ()) -> str:
+    """`t=<seconds since 1970>,v1=<HMAC-SHA256 of "<t>.<body>">`, for a header; a v1 more for each `previous` secret."""
     moment = int(time.time() if at is None else at)
-    digest = hmac.new(secret.encode(), f"{moment}.".encode() + body, hashlib.sha256).hexdigest()
-    return f"t={moment},v1={digest}"
+    signed = f"{moment}.".encode() + body
+    digests = [hmac.new(key.encode(), signed, hashlib.sha256).hexdigest() for key in (secret, *previous)]
+    return ",".join([f"t={moment}", *(f"v1={digest}" for digest in digests)])
 
 
 def _parsed(url: str) -> SplitResult:

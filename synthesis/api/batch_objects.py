@@ -10,7 +10,8 @@ from rest_framework.reverse import reverse
 
 from synthesis.api.syntheses import EstimateLimitSerializer
 from synthesis.models import Batch, BatchRow, Output, Status
-from synthesis.services import batch_zip, batches
+from synthesis.services import batch_zip
+from synthesis.services.batch_states import State
 
 
 class CountsSerializer(serializers.Serializer):
@@ -49,6 +50,9 @@ class BatchSerializer(serializers.Serializer):
     characters_charged = serializers.IntegerField(help_text="Of the rows that succeeded.")
     audio_seconds = serializers.FloatField(help_text="Of the rows that succeeded.")
     source = serializers.ChoiceField(["api", "web"])  # type: ignore[assignment]  # the API's name, also REST framework's
+    webhook = serializers.CharField(
+        allow_null=True, help_text="The address that came with it and is told when it has ended."
+    )
     created_at = serializers.DateTimeField()
     completed_at = serializers.DateTimeField(allow_null=True)
     urls = BatchUrlsSerializer()
@@ -119,7 +123,7 @@ class BatchRowSerializer(serializers.Serializer):
     urls = RowUrlsSerializer(allow_null=True)
 
 
-def show(batch: Batch, state: batches.State, request: Request) -> dict[str, Any]:
+def show(batch: Batch, state: State, request: Request) -> dict[str, Any]:
     def address(name: str) -> str:
         return reverse(name, args=[batch.id], request=request)
 
@@ -135,6 +139,7 @@ def show(batch: Batch, state: batches.State, request: Request) -> dict[str, Any]
                 "characters_charged": state.characters,
                 "audio_seconds": state.audio_seconds,
                 "source": batch.source,
+                "webhook": batch.webhook or None,
                 "created_at": batch.created_at,
                 "completed_at": state.completed_at,
                 "urls": {

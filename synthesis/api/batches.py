@@ -30,10 +30,14 @@ from synthesis.api import batch_objects
 from synthesis.api.syntheses import DRY_RUN
 from synthesis.errors import BatchNotFound, NotReady
 from synthesis.models import Batch, Status
-from synthesis.services import batch_files, batch_zip, batches
+from synthesis.services import batch_files, batch_states, batch_zip, batches, callbacks
 
 _CSV = 'text,voice,title\n"Hello, and welcome.",Heart,Welcome\nThank you for listening.,Heart,End\n'
 _JSONL = '{"text": "Hello, and welcome.", "title": "Welcome"}\n{"text": "Thank you.", "speed": 0.9}\n'
+_WEBHOOK_HELP = (
+    "An https address that is told once when every row has ended, by POST of the batch as `GET` shows it. Never an "
+    "internal one; redirects are not followed. Signed with the team's secret (`GET /v1/webhooks/default/secret`)."
+)
 
 
 class BatchOptionsSerializer(serializers.Serializer):
@@ -46,6 +50,7 @@ class BatchOptionsSerializer(serializers.Serializer):
     language = serializers.CharField(required=False)
     instruction = serializers.CharField(required=False)
     seed = serializers.CharField(required=False)
+    webhook = serializers.CharField(required=False, default="", help_text=_WEBHOOK_HELP)
     dry_run = serializers.BooleanField(required=False, default=False)
 
 
@@ -104,7 +109,7 @@ class NdJsonParser(JsonLinesParser):
 
 
 def _shown(batch: Batch, request: Request) -> dict[str, Any]:
-    return batch_objects.show(batch, batches.states([batch])[batch.id], request)
+    return batch_objects.show(batch, batch_states.states([batch])[batch.id], request)
 
 
 class BatchesView(ApiView):
@@ -123,7 +128,7 @@ class BatchesView(ApiView):
     def get(self, request: Request) -> Response:
         """The team's, the newest first."""
         body = page(request, batches.visible(self.actor), lambda batch: batch)
-        states = batches.states(body["results"])
+        states = batch_states.states(body["results"])
         body["results"] = [batch_objects.show(batch, states[batch.id], request) for batch in body["results"]]
         return Response(body)
 
@@ -146,6 +151,7 @@ class BatchesView(ApiView):
                 OpenApiParameter(name, str, description="For rows that do not say otherwise.")
                 for name in batch_files.DEFAULTS
             ),
+            OpenApiParameter("webhook", str, description=_WEBHOOK_HELP),
             DRY_RUN,
             IDEMPOTENCY_KEY,
         ],
@@ -156,7 +162,7 @@ class BatchesView(ApiView):
         responses={
             200: batch_objects.BatchEstimateSerializer,
             201: batch_objects.BatchSerializer,
-            **errors(*BODY, 422, 429),
+            **errors(*BODY, 409, 422, 429),
         },
     )
     def post(self, request: Request) -> Response:
@@ -168,16 +174,18 @@ class BatchesView(ApiView):
         data, kind, form = _file(request.data)
         options = self.read(BatchOptionsSerializer, {**_strings(request.query_params), **form})
         filename, dry_run = form.get("filename", ""), options.pop("dry_run")
-        name = options.pop("name") or filename
+        name, webhook = options.pop("name") or filename, options.pop("webhook")
         kind = kind or _kind_of(filename)
         if dry_run:
             checked = batches.check(actor=self.actor, data=data, kind=kind, defaults=options)
             batches.clean_name(name)
+            callbacks.checked(webhook, None)
             return Response(_estimate(checked, batches.would_meet(self.actor, checked)))
 
         def work() -> tuple[int, dict[str, Any]]:
             checked = batches.check(actor=self.actor, data=data, kind=kind, defaults=options)
-            return 201, _shown(batches.create(actor=self.actor, checked=checked, name=name), request)
+            made = batches.create(actor=self.actor, checked=checked, name=name, webhook=webhook)
+            return 201, _shown(made, request)
 
         status, body, replayed = idempotency.once(
             actor=self.actor,
@@ -186,6 +194,7 @@ class BatchesView(ApiView):
                 "route": "batches",
                 "file": hashlib.sha256(data).hexdigest(),
                 "name": name,
+                **({"webhook": webhook} if webhook else {}),
                 **options,
             },
             work=work,

@@ -20,9 +20,9 @@ from synthesis.api import objects
 from synthesis.api.fields import VoiceField
 from synthesis.api.held import Hold, HoldingView
 from synthesis.api.recordings import UPLOAD_BODY_BYTES, recordings
-from synthesis.api.syntheses import PREFER, submitted
+from synthesis.api.syntheses import EVENTS_HELP, PREFER, WEBHOOK_HELP, submitted
 from synthesis.models import Format
-from synthesis.services import conversions, queue, requests
+from synthesis.services import callbacks, conversions, queue, requests
 
 
 class ConversionSerializer(serializers.Serializer):
@@ -51,6 +51,16 @@ class ConversionSerializer(serializers.Serializer):
     title = serializers.CharField(
         required=False, default="", allow_blank=True, help_text="By default the name of the file."
     )
+    webhook = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=callbacks.URL_CHARACTERS,
+        help_text=WEBHOOK_HELP,
+    )
+    webhook_events_filter = serializers.ListField(
+        child=serializers.CharField(max_length=32), required=False, max_length=20, help_text=EVENTS_HELP
+    )
 
 
 class ConversionsView(HoldingView):
@@ -65,7 +75,7 @@ class ConversionsView(HoldingView):
         tags=["Syntheses"],
         request={"multipart/form-data": ConversionSerializer, "application/json": ConversionSerializer},
         parameters=[PREFER, IDEMPOTENCY_KEY],
-        responses={201: objects.SynthesisSerializer, **errors(*BODY, 422, 429, 503)},
+        responses={201: objects.SynthesisSerializer, **errors(*BODY, 409, 422, 429, 503)},
     )
     def post(self, request: Request) -> Response | Hold:
         """Queue the words of a recording to be said in another voice, with the recording's own pace and feeling.

@@ -118,8 +118,8 @@ class _SpeakingView(ElevenLabsView, HoldingView):
                 language=values["language_code"],
                 seed=None if seed is None else seed % (submission.SEED_MAX + 1),
             )
-        except UnknownVoice:
-            raise VoiceNotFound from None
+        except UnknownVoice as error:
+            raise VoiceNotFound(error.message) from None
         row = submission.submit(actor=self.actor, planned=planned, streamed=True)
         sound = listening.Sound(
             format=wanted.codec,

@@ -27,7 +27,7 @@ from synthesis.api.fields import VoiceField
 from synthesis.api.held import Hold, HoldingView, wanted_wait
 from synthesis.errors import NotReady, OutputExpired, RequestNotFound
 from synthesis.models import Format, Output, Status, SynthesisRequest
-from synthesis.services import estimate, peaks, queue, requests, submission
+from synthesis.services import callbacks, estimate, peaks, queue, requests, submission
 
 #: Characters of the text that name a download whose request has no title.
 _NAME_CHARACTERS = 60
@@ -41,6 +41,16 @@ PREFER = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="`wait` or `wait=n` (1 to 60 seconds) holds the answer until the request has ended, and answers with "
     "the unfinished request when the time is over.",
+)
+
+
+WEBHOOK_HELP = (
+    "An https address that is told how this goes, by POST of the object as `GET` shows it, without the text. Never an "
+    "internal one; redirects are not followed. Signed with the team's secret (`GET /v1/webhooks/default/secret`)."
+)
+EVENTS_HELP = (
+    "When `webhook` is told: `start` (a worker has begun), `output` (another segment is spoken), `completed` (it has "
+    "ended, however). By default `completed`."
 )
 
 
@@ -62,6 +72,10 @@ class SynthesisCreateSerializer(InputSerializer):
     )
     seed = Whole(default=None, help_text="The same seed, text and voice give the same sound.")
     title = Text(default="", allow_blank=True, help_text="A name for lists and downloads.")
+    webhook = Text(default="", max_length=callbacks.URL_CHARACTERS, help_text=WEBHOOK_HELP)
+    webhook_events_filter = serializers.ListField(
+        child=Text(), required=False, max_length=20, help_text=EVENTS_HELP
+    )
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """The text is checked by `synthesis.text.clean`, which says where a forbidden character is."""
@@ -125,7 +139,7 @@ class SynthesesView(HoldingView):
         responses={
             200: EstimateSerializer,
             201: objects.SynthesisSerializer,
-            **errors(*BODY, 422, 429),
+            **errors(*BODY, 409, 422, 429),
         },
     )
     def post(self, request: Request) -> Response | Hold:

@@ -22,6 +22,7 @@ from synthesis.api import (
 
 urlpatterns = [
     path("webhooks", webhooks.WebhooksView.as_view(), name="api_webhooks"),
+    path("webhooks/default/secret", webhooks.SigningSecretView.as_view(), name="api_signing_secret"),
     path("webhooks/<str:webhook_id>", webhooks.WebhookView.as_view(), name="api_webhook"),
     path("webhooks/<str:webhook_id>/test", webhooks.WebhookTestView.as_view(), name="api_webhook_test"),
     path("webhooks/<str:webhook_id>/deliveries", webhooks.DeliveriesView.as_view(), name="api_deliveries"),
@@ -81,11 +82,21 @@ urlpatterns = [
         progress.SynthesisEventsView.as_view(),
         name="api_synthesis_events",
     ),
+    path(
+        "syntheses/<str:synthesis_id>/deliveries",
+        webhooks.SynthesisDeliveriesView.as_view(),
+        name="api_synthesis_deliveries",
+    ),
     path("batches", batches.BatchesView.as_view(), name="api_batches"),
     path("batches/<str:batch_id>", batches.BatchView.as_view(), name="api_batch"),
     path("batches/<str:batch_id>/rows", batches.BatchRowsView.as_view(), name="api_batch_rows"),
     path("batches/<str:batch_id>/cancel", batches.BatchCancelView.as_view(), name="api_batch_cancel"),
     path("batches/<str:batch_id>/retry", batches.BatchRetryView.as_view(), name="api_batch_retry"),
+    path(
+        "batches/<str:batch_id>/deliveries",
+        webhooks.BatchDeliveriesView.as_view(),
+        name="api_batch_deliveries",
+    ),
     path("batches/<str:batch_id>/zip", batches.BatchZipView.as_view(), name="api_batch_zip"),
     path("text-to-speech/<str:voice_id>", elevenlabs.TextToSpeechView.as_view(), name="api_text_to_speech"),
     path(

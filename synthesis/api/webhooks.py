@@ -14,9 +14,9 @@ from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, Text
 from accounts.api.pagination import page
 from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
-from synthesis.errors import DeliveryNotFound, WebhookNotFound
-from synthesis.models import Delivery, Webhook
-from synthesis.services import deliveries, webhooks
+from synthesis.errors import BatchNotFound, DeliveryNotFound, RequestNotFound, WebhookNotFound
+from synthesis.models import Delivery, OnItsWay, SigningSecret, Webhook
+from synthesis.services import batches, callbacks, deliveries, requests, webhooks
 
 _SCOPE = permissions.WEBHOOKS_WRITE
 
@@ -75,7 +75,9 @@ class DeliverySerializer(serializers.Serializer):
     created_at = serializers.DateTimeField()
     attempted_at = serializers.DateTimeField(allow_null=True)
     next_attempt_at = serializers.DateTimeField(allow_null=True)
-    body = serializers.DictField(help_text="What was sent: `id`, `type`, `created_at` and `data`.")
+    body = serializers.DictField(
+        help_text="What was sent: `id`, `type`, `created_at`, `data`; to the `webhook` of a request, the object itself."
+    )
 
 
 def _show(webhook: Webhook) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def _show(webhook: Webhook) -> dict[str, Any]:
     )
 
 
-def _show_delivery(delivery: Delivery) -> dict[str, Any]:
+def _show_delivery(delivery: OnItsWay) -> dict[str, Any]:
     return dict(DeliverySerializer(delivery).data)
 
 
@@ -215,3 +217,85 @@ class RedeliverView(ApiView):
             delivery_id=parse_id(delivery_id, DeliveryNotFound),
         )
         return Response(_show_delivery(delivery), status=202)
+
+
+class SigningSecretSerializer(serializers.Serializer):
+    """What signs the deliveries to addresses that requests and batches name for themselves."""
+
+    key = serializers.CharField(
+        help_text="`Chorus-Signature: t=<seconds>,v1=<HMAC-SHA256 of '<t>.<body>', in hex>`, as for webhooks."
+    )
+    rotated_at = serializers.DateTimeField(allow_null=True)
+    previous_until = serializers.DateTimeField(
+        allow_null=True, help_text="Until then each delivery has a second `v1`, by the secret before."
+    )
+
+
+def _secret(kept: SigningSecret) -> Response:
+    body = {
+        "key": kept.secret,
+        "rotated_at": kept.rotated_at,
+        "previous_until": kept.previous_until,
+    }
+    # Unlike other answers, this one is kept nowhere.
+    return Response(SigningSecretSerializer(body).data, headers={"Cache-Control": "no-store"})
+
+
+class SigningSecretView(ApiView):
+    """Of the team, for `webhook` of a submission."""
+
+    required_scopes = {"GET": _SCOPE, "POST": _SCOPE}
+
+    @extend_schema(
+        summary="Show the signing secret",
+        tags=["Webhooks"],
+        responses={200: SigningSecretSerializer, **errors()},
+    )
+    def get(self, request: Request) -> Response:
+        """It signs what is sent to the `webhook` of a synthesis request or a batch; other webhooks have their own."""
+        return _secret(callbacks.secret_of(self.actor))
+
+    @extend_schema(
+        summary="Rotate the signing secret",
+        tags=["Webhooks"],
+        request=None,
+        responses={200: SigningSecretSerializer, **errors(429)},
+    )
+    def post(self, request: Request) -> Response:
+        """A new one, at once. For a day the one before signs as well, so that receivers can change over."""
+        self.hit()
+        return _secret(callbacks.rotate(self.actor))
+
+
+class SynthesisDeliveriesView(ApiView):
+    """What the request's own `webhook` was told."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ}
+
+    @extend_schema(
+        summary="List deliveries of a synthesis request",
+        tags=["Webhooks"],
+        parameters=[LIMIT, CURSOR],
+        responses={200: page_of(DeliverySerializer), **errors(400, 404)},
+    )
+    def get(self, request: Request, synthesis_id: str) -> Response:
+        """To the `webhook` that came with it, of the last thirty days, the newest first."""
+        row = requests.find(self.actor, parse_id(synthesis_id, RequestNotFound))
+        return Response(page(request, callbacks.log(self.actor, row.id), _show_delivery))
+
+
+class BatchDeliveriesView(ApiView):
+    """What the batch's own `webhook` was told."""
+
+    required_scopes = {"GET": permissions.SYNTHESES_READ}
+
+    @extend_schema(
+        summary="List deliveries of a batch",
+        tags=["Webhooks"],
+        parameters=[LIMIT, CURSOR],
+        responses={200: page_of(DeliverySerializer), **errors(400, 404)},
+    )
+    def get(self, request: Request, batch_id: str) -> Response:
+        """To the `webhook` that came with it, of the last thirty days, the newest first."""
+        batch = batches.find(self.actor, parse_id(batch_id, BatchNotFound))
+        return Response(page(request, callbacks.log(self.actor, batch.id), _show_delivery))

@@ -10,13 +10,14 @@ from synthesis.models.studio import Favourite, SettingsPreset, VoiceFavourite, V
 from synthesis.models.turns import FairClock, QueueChange, Turn
 from synthesis.models.usage import Dimension, Grain, LedgerCheck, RollupState, UsageRollup
 from synthesis.models.voices import Voice, VoiceQuerySet, VoiceVersion
-from synthesis.models.webhooks import Delivery, Webhook
+from synthesis.models.webhooks import Callback, Delivery, OnItsWay, SigningSecret, Webhook
 from synthesis.models.workers import Worker
 
 __all__ = [
     "Attempt",
     "Batch",
     "BatchRow",
+    "Callback",
     "Delivery",
     "Dimension",
     "FairClock",
@@ -25,6 +26,7 @@ __all__ = [
     "Grain",
     "LedgerCheck",
     "MisuseReport",
+    "OnItsWay",
     "Output",
     "Pool",
     "QueueChange",
@@ -33,6 +35,7 @@ __all__ = [
     "ScriptLine",
     "Segment",
     "SettingsPreset",
+    "SigningSecret",
     "Status",
     "SynthesisRequest",
     "TeamPool",

@@ -25,6 +25,10 @@ class Batch(models.Model):
     characters = models.PositiveBigIntegerField(_("characters"))
     #: Some of its rows have not become requests yet: the sweep looks at these batches only.
     waiting = models.BooleanField(default=True)
+    #: Its end has not been told yet (`synthesis.services.batch_ends`).
+    open = models.BooleanField(default=True, db_default=False)
+    #: An address that came with it and is told of its end.
+    webhook = models.CharField(max_length=2000, blank=True, default="", db_default="")
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
 
     class Meta:
@@ -34,6 +38,7 @@ class Batch(models.Model):
         indexes = [
             models.Index("team", models.F("id").desc(), name="batch_list"),
             models.Index(fields=["team", "id"], condition=Q(waiting=True), name="batch_waiting"),
+            models.Index(fields=["id"], condition=Q(open=True), name="batch_open"),
         ]
 
     def __str__(self) -> str:

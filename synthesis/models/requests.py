@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -82,6 +83,9 @@ class SynthesisRequest(models.Model):
     audio_seconds = models.FloatField(default=0, db_default=0)
     #: Of the recording whose words are said in the voice (a conversion, without a text); 0 for a text.
     source_seconds = models.FloatField(default=0, db_default=0)
+    #: An address that came with it and is told of `webhook_events` (`synthesis.services.callbacks`).
+    webhook = models.CharField(max_length=2000, blank=True, default="", db_default="")
+    webhook_events = ArrayField(models.CharField(max_length=16), null=True)
     #: The sweep has removed the stored sound of a request that ended badly.
     objects_deleted = models.BooleanField(default=False)
 

@@ -39,8 +39,8 @@ class Webhook(models.Model):
         return self.url
 
 
-class Delivery(models.Model):
-    """One event for one webhook, written in the transaction in which it happened."""
+class OnItsWay(models.Model):
+    """One event for one address, written in the transaction in which it happened."""
 
     class State(models.TextChoices):
         """`pending` until it arrived or was given up."""
@@ -50,9 +50,8 @@ class Delivery(models.Model):
         FAILED = "failed", _("Failed")
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     #: The same for each delivery of one event, so that a receiver can tell a repetition.
-    event_id = models.UUIDField()
+    event_id = models.UUIDField(default=new_id)
     event = models.CharField(max_length=32)
     body = models.JSONField()
     state = models.CharField(max_length=10, choices=State.choices, default=State.PENDING)
@@ -65,6 +64,18 @@ class Delivery(models.Model):
     attempted_at = models.DateTimeField(null=True)
 
     class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.event} ({self.state})"
+
+
+class Delivery(OnItsWay):
+    """One event for one webhook of the team."""
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
+
+    class Meta:
         verbose_name = _("delivery")
         verbose_name_plural = _("deliveries")
         indexes = [
@@ -72,5 +83,42 @@ class Delivery(models.Model):
             models.Index(fields=["webhook", "-id"], name="delivery_log"),
         ]
 
+
+class Callback(OnItsWay):
+    """One event for the address that a request or a batch named for itself."""
+
+    team = models.ForeignKey("accounts.Team", on_delete=models.CASCADE, related_name="+")
+    #: Id of the request or batch.
+    about = models.UUIDField()
+    url = models.CharField(max_length=2000)
+
+    class Meta:
+        verbose_name = _("callback")
+        verbose_name_plural = _("callbacks")
+        constraints = [
+            # A request is claimed again when its worker was lost.
+            models.UniqueConstraint(fields=["about"], condition=Q(event="start"), name="callback_start_once")
+        ]
+        indexes = [
+            models.Index(fields=["next_attempt_at"], condition=Q(state="pending"), name="callback_due"),
+            models.Index(fields=["about", "-id"], name="callback_log"),
+            models.Index(fields=["team"], name="callback_team"),
+        ]
+
+
+class SigningSecret(models.Model):
+    """What signs a team's callbacks; kept as it is, since it must sign."""
+
+    team = models.OneToOneField("accounts.Team", primary_key=True, on_delete=models.CASCADE, related_name="+")
+    secret = models.CharField(max_length=64, editable=False)
+    #: Signs as well until `previous_until`.
+    previous = models.CharField(max_length=64, blank=True, editable=False)
+    previous_until = models.DateTimeField(null=True)
+    rotated_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("signing secret")
+        verbose_name_plural = _("signing secrets")
+
     def __str__(self) -> str:
-        return f"{self.event} ({self.state})"
+        return str(self.team_id)

@@ -8,16 +8,14 @@ waits in front of what the team submits by hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Q, QuerySet, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -28,8 +26,9 @@ from accounts.ids import new_id
 from accounts.services import audit, idempotency, ledger, limits
 from synthesis.errors import BatchNotFound
 from synthesis.models import Batch, BatchRow, Output, Segment, Status, SynthesisRequest, Voice
-from synthesis.services import batch_admission, batch_files, dispatch, submission
+from synthesis.services import batch_admission, batch_ends, batch_files, callbacks, dispatch, submission
 from synthesis.services.batch_files import Problems, Row
+from synthesis.services.batch_states import OF_STATUS, WAITS
 
 #: Rows of one team that may wait to become requests.
 MOST_WAITING = 50_000
@@ -120,13 +119,14 @@ def clean_name(name: str) -> str:
     return name
 
 
-def create(*, actor: Actor, checked: Checked, name: str = "") -> Batch:
+def create(*, actor: Actor, checked: Checked, name: str = "", webhook: str = "") -> Batch:
     """Reserve the characters of every row and keep them; the first rows are queued right after the commit.
 
     Raises LimitReached: `quota_exceeded` when the month does not cover the whole, `concurrent_limit_exceeded` when
-    too many rows of the team wait.
+    too many rows of the team wait. InvalidInput for an address in `webhook` that is not to be posted to.
     """
     name = clean_name(name)
+    callbacks.checked(webhook, None)
     with transaction.atomic():
         batch = Batch(
             team=actor.team,
@@ -136,6 +136,7 @@ def create(*, actor: Actor, checked: Checked, name: str = "") -> Batch:
             name=name,
             rows_total=len(checked.rows),
             characters=checked.characters,
+            webhook=webhook,
         )
         rows = [
             BatchRow(batch=batch, number=row.number, line=row.line, characters=characters, input=row.values)
@@ -194,63 +195,6 @@ def find(actor: Actor, batch_id: UUID) -> Batch:
     return found
 
 
-_WAITS = Q(request=None, ended="")
-#: Rows by the five words of a request.
-OF_STATUS: dict[str, Q] = {
-    Status.QUEUED: _WAITS | Q(request__status=Status.QUEUED),
-    Status.RUNNING: Q(request__status=Status.RUNNING),
-    Status.SUCCEEDED: Q(request__status=Status.SUCCEEDED),
-    Status.FAILED: Q(ended=Status.FAILED) | Q(request__status=Status.FAILED),
-    Status.CANCELED: Q(ended=Status.CANCELED) | Q(request__status=Status.CANCELED),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """How far a batch is. `completed_at` is None until every row has ended."""
-
-    counts: dict[str, int]
-    #: What was charged.
-    characters: int
-    audio_seconds: float
-    completed_at: datetime | None
-
-    @property
-    def status(self) -> str:
-        """`queued` until a row is spoken, `running` until all have ended; then `failed` when any row failed,
-        `canceled` when any was canceled, and `succeeded` when each succeeded."""
-        counts = self.counts
-        if counts[Status.QUEUED] or counts[Status.RUNNING]:
-            total = sum(counts.values())
-            return Status.QUEUED if counts[Status.QUEUED] == total else Status.RUNNING
-        for status in (Status.FAILED, Status.CANCELED):
-            if counts[status]:
-                return status
-        return Status.SUCCEEDED
-
-
-def states(batches: Iterable[Batch]) -> dict[UUID, State]:
-    """How far each is, in one query."""
-    numbers: dict[str, Any] = {status: Count("id", filter=of) for status, of in OF_STATUS.items()}
-    rows = BatchRow.objects.filter(batch__in=[batch.pk for batch in batches])
-    ended = Coalesce(F("ended_at"), F("request__completed_at"))
-    found: Any = rows.order_by().values("batch").annotate(**numbers, last=Max(ended))
-    spoken = dict(_spoken(rows))
-    states = {}
-    for row in found:
-        counts = {str(status): row[status] for status in OF_STATUS}
-        under_way = counts[Status.QUEUED] + counts[Status.RUNNING]
-        characters, seconds = spoken.get(row["batch"], (0, 0.0))
-        states[row["batch"]] = State(counts, characters, seconds, None if under_way else row["last"])
-    return states
-
-
-def _spoken(rows: QuerySet[BatchRow]) -> Iterable[tuple[UUID, tuple[int, float]]]:
-    good = rows.filter(request__status=Status.SUCCEEDED).order_by().values("batch")
-    for row in good.annotate(n=Sum("characters"), seconds=Sum("request__audio_seconds")):
-        yield row["batch"], (row["n"], row["seconds"])
-
-
 def rows_of(batch: Batch, *, status: str = "") -> QuerySet[BatchRow]:
     """Its rows in order, with their requests, voices and outputs; those of one of the five states."""
     rows = BatchRow.objects.filter(batch=batch).select_related("request__voice", "request__output")
@@ -282,10 +226,10 @@ def end(batch: Batch) -> int:
 
 def end_waiting(batch: Batch) -> int:
     """The same for rows that are no requests yet, and only for them."""
-    waiting = list(batch.rows.filter(_WAITS).values_list("reservation", flat=True))
+    waiting = list(batch.rows.filter(WAITS).values_list("reservation", flat=True))
     if waiting:
         ledger.release_many(waiting)
-        BatchRow.objects.filter(_WAITS, batch=batch).update(
+        BatchRow.objects.filter(WAITS, batch=batch).update(
             ended=Status.CANCELED, ended_at=timezone.now(), input=None
         )
     batch.waiting = False
@@ -336,8 +280,8 @@ def retry(*, actor: Actor, batch_id: UUID) -> tuple[Batch, int]:
             ],
             batch_size=_BULK,
         )
-        batch.waiting = True
-        batch.save(update_fields=["waiting"])
+        batch.waiting = batch.open = True
+        batch.save(update_fields=["waiting", "open"])
         audit.record("batch.retried", actor=actor, target=batch, rows=len(failed))
         transaction.on_commit(partial(batch_admission.admit, batch.pk), robust=True)
     return batch, len(failed)
@@ -368,11 +312,15 @@ def delete(*, actor: Actor, batch_id: UUID) -> None:
     with transaction.atomic():
         batch = _locked(actor, batch_id)
         end(batch)
+        if batch.open:
+            batch_ends.close(batch)
         requests = SynthesisRequest.objects.filter(batch_row__batch=batch)
         Segment.objects.filter(request__batch_row__batch=batch).delete()
         Output.objects.filter(request__batch_row__batch=batch).delete()
         # The sweep removes the sound of what is marked so.
-        requests.update(deleted_at=timezone.now(), text="", title="", instruction="", objects_deleted=False)
+        requests.update(
+            deleted_at=timezone.now(), text="", title="", instruction="", webhook="", objects_deleted=False
+        )
         idempotency.forget(team=actor.team, body_id=str(batch.id))
         audit.record("batch.deleted", actor=actor, target=batch, rows=batch.rows_total)
         batch.delete()

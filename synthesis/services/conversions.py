@@ -28,7 +28,7 @@ from synthesis.audio import pieces, prepare, speech
 from synthesis.audio.decode import Clip, Samples, decode
 from synthesis.engines import capabilities
 from synthesis.models import Format, Status, SynthesisRequest
-from synthesis.services import pools, requests, submission
+from synthesis.services import callbacks, pools, requests, submission
 from synthesis.text import segmenting
 
 #: What a second of the recording counts: as much as English text that takes a second to say (150 words of 6 characters
@@ -62,6 +62,8 @@ def plan(
     format: str = Format.MP3,
     seed: int | None = None,
     title: str = "",
+    webhook: str = "",
+    webhook_events_filter: Sequence[str] | None = None,
 ) -> Conversion:
     """Check a conversion without writing anything.
 
@@ -80,6 +82,7 @@ def plan(
     submission.check_format(format)
     seed = submission.checked_seed(seed)
     title = submission.checked_title(title) or _name_of(filename)
+    told = callbacks.checked(webhook, webhook_events_filter)
     clip = decode(audio)
     if speech.find_speech(clip.samples, clip.rate).seconds < _LEAST_SPEECH_SECONDS:
         raise InvalidInput(
@@ -101,6 +104,8 @@ def plan(
         title=title,
         cloning=engine.cloning if chosen.kind == chosen.Kind.CLONED else "",
         source_seconds=clip.seconds,
+        webhook=webhook,
+        webhook_events=told,
         pieces=_pieces(clip, engine.sample_rate),
     )
 

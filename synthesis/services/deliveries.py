@@ -23,12 +23,13 @@ from accounts import outgoing
 from accounts.ids import new_id
 from accounts.models import Membership, Role
 from accounts.services import audit
-from synthesis.models import Delivery, Output, Status, SynthesisRequest, Webhook
+from synthesis.models import Callback, Delivery, OnItsWay, Output, Status, SynthesisRequest, Webhook
+from synthesis.services import callbacks
 
 logger = logging.getLogger(__name__)
 
 #: What can be listened to; `ping` comes by a test only.
-EVENTS = ("synthesis.succeeded", "synthesis.failed", "synthesis.canceled")
+EVENTS = ("synthesis.succeeded", "synthesis.failed", "synthesis.canceled", "batch.completed")
 #: Minutes before each further attempt: a day in all.
 BACK_OFF_MINUTES = (1, 2, 5, 15, 30, 60, 120, 240, 480, 480)
 #: A webhook that took nothing for so long is left alone.
@@ -46,13 +47,18 @@ def ended(request: SynthesisRequest, output: Output | None = None) -> None:
 
     Without the text: who may read it fetches it.
     """
-    event = f"synthesis.{request.status}"
-    webhooks = Webhook.objects.filter(team=request.team_id, disabled_at=None, events__contains=[event])
+    tell(request.team_id, f"synthesis.{request.status}", _about(request, output))
+    callbacks.ended(request, output)
+
+
+def tell(team_id: UUID, event: str, data: dict[str, Any]) -> None:
+    """Write down, in the caller's transaction, what the team's webhooks that listen to `event` are to be told."""
+    webhooks = Webhook.objects.filter(team=team_id, disabled_at=None, events__contains=[event])
     listening = list(webhooks.values_list("id", flat=True))
     if not listening:
         return
     event_id = new_id()
-    body = _body(event_id, event, _about(request, output))
+    body = _body(event_id, event, data)
     Delivery.objects.bulk_create(
         Delivery(webhook_id=webhook, event_id=event_id, event=event, body=body) for webhook in listening
     )
@@ -94,57 +100,64 @@ def _body(event_id: UUID, event: str, data: dict[str, Any]) -> dict[str, Any]:
 
 def send_due() -> int:
     """For the sweep: attempt what is due; how many arrived."""
-    due = Delivery.objects.filter(state=Delivery.State.PENDING, next_attempt_at__lte=timezone.now())
-    waiting = list(due.order_by("next_attempt_at").values_list("id", flat=True)[:_BATCH])
+    waiting: list[tuple[type[OnItsWay], UUID]] = []
+    for kind in (Delivery, Callback):
+        due = kind.objects.filter(state=kind.State.PENDING, next_attempt_at__lte=timezone.now())
+        ids = due.order_by("next_attempt_at").values_list("id", flat=True)[:_BATCH]
+        waiting += [(kind, one) for one in ids]
     if not waiting:
         return 0
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="webhook") as pool:
         return sum(pool.map(_send_in_thread, waiting))
 
 
-def _send_in_thread(delivery_id: UUID) -> bool:
+def _send_in_thread(which: tuple[type[OnItsWay], UUID]) -> bool:
     close_old_connections()
     try:
-        delivery = _take(delivery_id)
-        return delivery is not None and attempt(delivery)
+        found = _take(*which)
+        return found is not None and attempt(found)
     finally:
         connection.close()
 
 
-def _take(delivery_id: UUID) -> Delivery | None:
-    """The delivery, if it is still due and nobody else has it; its next attempt is set."""
+def _take(kind: type[OnItsWay], identifier: UUID) -> Delivery | Callback | None:
+    """What is to be sent, if it is still due and nobody else has it; its next attempt is set."""
     with transaction.atomic():
-        delivery = (
-            Delivery.objects.select_for_update(of=("self",), skip_locked=True)
-            .select_related("webhook__team")
-            .filter(id=delivery_id, state=Delivery.State.PENDING, next_attempt_at__lte=timezone.now())
-            .first()
-        )
-        if delivery is None:
+        rows: Any = kind._default_manager.select_for_update(of=("self",), skip_locked=True)
+        if kind is Delivery:
+            rows = rows.select_related("webhook__team")
+        found: Delivery | Callback | None = rows.filter(
+            id=identifier, state=kind.State.PENDING, next_attempt_at__lte=timezone.now()
+        ).first()
+        if found is None:
             return None
-        if delivery.webhook.disabled_at is not None:
-            delivery.state, delivery.next_attempt_at = Delivery.State.FAILED, None
-            delivery.error = "webhook disabled"
-            delivery.save(update_fields=["state", "next_attempt_at", "error"])
+        if isinstance(found, Delivery) and found.webhook.disabled_at is not None:
+            found.state, found.next_attempt_at = Delivery.State.FAILED, None
+            found.error = "webhook disabled"
+            found.save(update_fields=["state", "next_attempt_at", "error"])
             return None
-        pause = BACK_OFF_MINUTES[min(delivery.attempts, len(BACK_OFF_MINUTES) - 1)]
-        delivery.next_attempt_at = timezone.now() + timedelta(minutes=pause)
-        delivery.save(update_fields=["next_attempt_at"])
-        return delivery
+        pause = BACK_OFF_MINUTES[min(found.attempts, len(BACK_OFF_MINUTES) - 1)]
+        found.next_attempt_at = timezone.now() + timedelta(minutes=pause)
+        found.save(update_fields=["next_attempt_at"])
+        return found
 
 
-def attempt(delivery: Delivery) -> bool:
+def attempt(delivery: Delivery | Callback) -> bool:
     """Post it once and write down what came back; whether it arrived."""
-    webhook = delivery.webhook
+    webhook = delivery.webhook if isinstance(delivery, Delivery) else None
+    if isinstance(delivery, Delivery):
+        url, secret, previous = delivery.webhook.url, delivery.webhook.secret, []
+    else:
+        url, (secret, *previous) = delivery.url, callbacks.signing_secrets(delivery.team_id)
     body = json.dumps(delivery.body, ensure_ascii=False).encode()
     headers = {
-        SIGNATURE_HEADER: outgoing.signature(webhook.secret, body),
+        SIGNATURE_HEADER: outgoing.signature(secret, body, previous=previous),
         "Chorus-Event": delivery.event,
         "Chorus-Delivery": str(delivery.id),
     }
     status, problem = None, ""
     try:
-        status = outgoing.post(webhook.url, body, headers=headers, internal=settings.CHORUS_INTERNAL_WEBHOOKS)
+        status = outgoing.post(url, body, headers=headers, internal=settings.CHORUS_INTERNAL_WEBHOOKS)
     except (outgoing.Refused, outgoing.Unreachable) as error:
         problem = str(error)[:200]
     arrived = status is not None and 200 <= status < 300
@@ -153,9 +166,9 @@ def attempt(delivery: Delivery) -> bool:
         delivery.attempted_at = timezone.now()
         delivery.response_status, delivery.error = status, problem
         if arrived:
-            delivery.state, delivery.next_attempt_at = Delivery.State.DELIVERED, None
+            delivery.state, delivery.next_attempt_at = OnItsWay.State.DELIVERED, None
         elif delivery.next_attempt_at is None or delivery.attempts > len(BACK_OFF_MINUTES):
-            delivery.state, delivery.next_attempt_at = Delivery.State.FAILED, None
+            delivery.state, delivery.next_attempt_at = OnItsWay.State.FAILED, None
         delivery.save(
             update_fields=[
                 "attempts",
@@ -166,7 +179,7 @@ def attempt(delivery: Delivery) -> bool:
                 "next_attempt_at",
             ]
         )
-        if delivery.event != "ping":
+        if webhook is not None and delivery.event != "ping":
             _note_health(webhook, arrived)
     return arrived
 
@@ -206,5 +219,8 @@ def _tell_the_team(webhook: Webhook) -> None:
 
 def forget_old() -> int:
     """Delete the log of deliveries that ended long ago; how many."""
-    old = Delivery.objects.exclude(state=Delivery.State.PENDING).filter(created_at__lt=timezone.now() - KEEP)
-    return old.delete()[0]
+    count = 0
+    for kind in (Delivery, Callback):
+        old = kind.objects.exclude(state=kind.State.PENDING).filter(created_at__lt=timezone.now() - KEEP)
+        count += old.delete()[0]
+    return count

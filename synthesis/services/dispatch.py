@@ -20,7 +20,7 @@ from django.utils.translation import gettext_noop
 from accounts.services import ledger, limits
 from synthesis import doorbell, events
 from synthesis.models import Attempt, Output, Segment, Status, SynthesisRequest
-from synthesis.services import deliveries, pools, turns
+from synthesis.services import callbacks, deliveries, pools, turns
 
 #: After so many attempts that ended in an error the request fails.
 MAX_FAILURES = 3
@@ -45,6 +45,7 @@ def claim(*, worker: str, engine: str, limit: int = 1, pool: str = "") -> list[S
         SynthesisRequest.objects.select_related("voice", "voice_version").filter(id__in=ids).order_by("id")
     )
     for request in requests:
+        callbacks.started(request)
         events.announce(request, queue_moved=True)
     return requests
 
@@ -73,6 +74,7 @@ def save_segment(
         )
         done = Segment.objects.filter(request_id=request.id).exclude(audio_key="").count()
         SynthesisRequest.objects.filter(id=request.id).update(segments_done=done)
+        callbacks.progressed(request)
         events.announce(request)
     return True
 

@@ -102,7 +102,7 @@ def delete(*, actor: Actor, request_id: UUID) -> None:
         found = submitted(actor, request_id)
         dispatch.cancel(found.id)
         SynthesisRequest.objects.filter(id=found.id).update(
-            deleted_at=timezone.now(), text="", title="", instruction="", objects_deleted=False
+            deleted_at=timezone.now(), text="", title="", instruction="", webhook="", objects_deleted=False
         )
         found.segments.all().delete()
         Output.objects.filter(request=found.id).delete()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
@@ -24,10 +24,13 @@ from synthesis import doorbell, events, instructions, traces
 from synthesis.engines import Capabilities, capabilities
 from synthesis.errors import BlockedVoice, UnknownVoice
 from synthesis.models import Format, Segment, Status, SynthesisRequest, Voice
-from synthesis.services import pools
+from synthesis.services import callbacks, pools
 from synthesis.text import clean, language, segmenting
 
 TITLE_CHARACTERS = 200
+#: The error for an unknown voice names so many that there are, and repeats a name of so many characters.
+VOICES_NAMED = 12
+NAME_CHARACTERS = 100
 #: Seeds are kept in 31 bits, which every engine's generator takes.
 SEED_MAX = 2**31 - 1
 #: Comes again in so many seconds when a team's queue is full: about the time of a short request.
@@ -50,6 +53,9 @@ class Plan:
     cloning: str
     #: Of the recording whose words are said instead of a text (`synthesis.services.conversions`).
     source_seconds: float = 0.0
+    #: An address that is told of `webhook_events`; empty for none.
+    webhook: str = ""
+    webhook_events: tuple[str, ...] = ()
 
     @cached_property
     def segments(self) -> list[segmenting.Segment]:
@@ -73,6 +79,8 @@ def plan(
     instruction: str = "",
     seed: int | None = None,
     title: str = "",
+    webhook: str = "",
+    webhook_events_filter: Sequence[str] | None = None,
     param: str = "text",
     find: Callable[[Actor, str], Voice] | None = None,
 ) -> Plan:
@@ -118,6 +126,8 @@ def plan(
         seed=checked_seed(seed),
         title=checked_title(title),
         cloning=engine.cloning if chosen.kind == Voice.Kind.CLONED else "",
+        webhook=webhook,
+        webhook_events=callbacks.checked(webhook, webhook_events_filter),
     )
 
 
@@ -236,6 +246,8 @@ def enqueue(
         speed=planned.speed,
         seed=planned.seed,
         source_seconds=planned.source_seconds,
+        webhook=planned.webhook,
+        webhook_events=list(planned.webhook_events) or None,
         streamed=streamed,
         priority=priority,
         segments_total=len(planned.segments),
@@ -276,7 +288,9 @@ def check_queue(actor: Actor) -> None:
 def find_voice(actor: Actor, voice: str) -> Voice:
     """The voice with this id or name (any case; a team's own before a preset).
 
-    Raises UnknownVoice, BlockedVoice for one that an operator has forbidden.
+    Nothing is guessed: a name that some other service has, such as “alloy”, is a voice here when the team has called
+    one of its own so. Raises UnknownVoice, which tells some that there are, and BlockedVoice for one that an operator
+    has forbidden.
     """
     if not voice.isprintable():  # among others NUL, which the database refuses to look for
         raise UnknownVoice(param="voice")
@@ -284,8 +298,25 @@ def find_voice(actor: Actor, voice: str) -> Voice:
     if found is None:
         if blocked := _named(Voice.objects.blocked(actor), voice):
             raise BlockedVoice(blocked.taken_down_reason)
-        raise UnknownVoice(param="voice")
+        raise _unknown(actor, voice)
     return found
+
+
+def _unknown(actor: Actor, given: str) -> UnknownVoice:
+    """Names what was asked for and what there is, the team's own voices first."""
+    usable = Voice.objects.usable(actor).order_by("team_id", "name")
+    names = list(usable.values_list("name", flat=True)[: VOICES_NAMED + 1])
+    if not names or len(given) > NAME_CHARACTERS:
+        return UnknownVoice(param="voice")
+    listed = ", ".join(names[:VOICES_NAMED]) + (", …" if len(names) > VOICES_NAMED else "")
+    return UnknownVoice(
+        _(
+            "There is no voice “%(voice)s”. There are: %(all)s. GET /v1/voices lists the voices that you can use."
+        )
+        % {"voice": given, "all": listed},
+        param="voice",
+        voices=names[:VOICES_NAMED],
+    )
 
 
 def _named(voices: QuerySet[Voice], given: str) -> Voice | None:

@@ -6,20 +6,19 @@ import secrets
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import outgoing, permissions
+from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import Conflict, InvalidInput
 from accounts.models import Team
 from accounts.services import audit
 from synthesis.errors import DeliveryNotFound, WebhookNotFound
 from synthesis.models import Delivery, Webhook
-from synthesis.services import deliveries
+from synthesis.services import callbacks, deliveries
 
 #: Of one team.
 MOST = 20
@@ -29,7 +28,7 @@ def create(*, actor: Actor, url: str, events: Sequence[str]) -> Webhook:
     """A webhook with a new secret. Raises InvalidInput (an event or address that cannot be) and Conflict (too many)."""
     actor.require(permissions.WEBHOOKS_WRITE)
     chosen = _checked_events(events)
-    _check_url(url)
+    callbacks.check_address(url, param="url")
     with transaction.atomic():
         # Locks the team: two cannot both take the last place.
         Team.objects.select_for_update(of=("self",)).get(id=actor.team.id)
@@ -61,7 +60,7 @@ def update(
     actor.require(permissions.WEBHOOKS_WRITE)
     chosen = None if events is None else _checked_events(events)
     if url is not None:
-        _check_url(url)
+        callbacks.check_address(url, param="url")
     with transaction.atomic():
         webhook = _locked(actor, webhook_id)
         webhook.url = url or webhook.url
@@ -142,15 +141,3 @@ def _checked_events(events: Sequence[str]) -> list[str]:
     if not events:
         raise InvalidInput(_("Choose at least one event."), code="event_missing", param="events")
     return list(dict.fromkeys(events))
-
-
-def _check_url(url: str) -> None:
-    try:
-        outgoing.check(url, internal=settings.CHORUS_INTERNAL_WEBHOOKS)
-    except outgoing.Refused as error:
-        error.param = "url"
-        raise
-    except outgoing.Unreachable:
-        raise InvalidInput(
-            _("Nobody knows the name in this address."), code="address_unknown", param="url"
-        ) from None

@@ -26,9 +26,10 @@ from synthesis.services import webhooks as service
 
 PAGE = 30
 _LABELS = {
-    "synthesis.succeeded": gettext_lazy("Ready"),
-    "synthesis.failed": gettext_lazy("Failed"),
-    "synthesis.canceled": gettext_lazy("Cancelled"),
+    "synthesis.succeeded": gettext_lazy("A request is ready"),
+    "synthesis.failed": gettext_lazy("A request failed"),
+    "synthesis.canceled": gettext_lazy("A request was cancelled"),
+    "batch.completed": gettext_lazy("A batch has ended"),
 }
 
 
@@ -44,7 +45,7 @@ class WebhookForm(Styled, forms.Form):
         ),
     )
     events = forms.MultipleChoiceField(
-        label=gettext_lazy("When a request is"),
+        label=gettext_lazy("When"),
         choices=[(event, _LABELS.get(event, event)) for event in deliveries.EVENTS],
         initial=list(deliveries.EVENTS),
         widget=forms.CheckboxSelectMultiple,

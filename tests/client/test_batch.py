@@ -110,7 +110,7 @@ def test_every_problem_of_the_file(chorus, script):
     status, out, err = chorus("batch", script)
     assert (status, out) == (4, b"")
     lines = err.splitlines()
-    assert lines[0].startswith("script.csv:2: voice: There is no such voice")
+    assert lines[0].startswith("script.csv:2: voice: There is no voice “")
     assert lines[1].startswith("script.csv:3: text: There is nothing to speak")
     assert lines[2].startswith("chorus: Row 1 (line 2), voice:")
     assert not Batch.objects.exists()

@@ -17,7 +17,7 @@ from accounts.errors import LimitReached
 from accounts.models import LedgerEntry, TeamQuota
 from accounts.services import limits
 from synthesis.models import Batch, BatchRow, SynthesisRequest
-from synthesis.services import batch_admission, batches, dispatch, verification
+from synthesis.services import batch_admission, batch_states, batches, dispatch, verification
 from tests import asgi, factories
 from tests.synthesis import finished
 
@@ -34,7 +34,7 @@ django.setup()
 from accounts.actors import Actor
 from accounts.models import ApiKey, Membership
 from synthesis.models import Batch
-from synthesis.services import batch_admission, batches, submission
+from synthesis.services import batch_admission, batch_states, batches, submission
 from accounts.services import audit, ledger
 
 what, place, nth, key_id = sys.argv[1:]
@@ -192,7 +192,7 @@ def test_a_batch_is_canceled_while_workers_end_its_rows(alice):
             batches.cancel(actor=alice.actor, batch_id=batch.id)
 
         _at_once(end_all, cancel, batch_admission.admit_waiting)
-        counts = batches.states([batch])[batch.id].counts
+        counts = batch_states.states([batch])[batch.id].counts
         assert counts["queued"] == counts["running"] == 0
         assert sum(counts.values()) == 30
     assert limits.standing(alice.actor).reserved == 0

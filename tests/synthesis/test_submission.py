@@ -89,6 +89,22 @@ def test_another_teams_voice_is_unknown():
     assert factories.submit(alice, voice="großmutter").voice == voice
 
 
+def test_an_unknown_voice_is_told_what_there_is():
+    """Another service's name is not guessed, and is a voice as soon as the team calls one of its own so."""
+    alice = factories.owner("Alice")
+    for name in ("Hibari", "Aki"):
+        factories.preset(name)
+    error = _refused(alice, voice="alloy")
+    assert (error.details["voices"], "“alloy”" in str(error)) == (["Aki", "Hibari"], True)
+    voice = Voice.objects.create(
+        team=alice.actor.team, kind=Voice.Kind.CLONED, name="Alloy", language="en-US", created_by=alice.user
+    )
+    assert _refused(alice, voice="shimmer").details["voices"] == ["Alloy", "Aki", "Hibari"]
+    # Too long to be worth repeating.
+    assert "There is no such voice" in str(_refused(alice, voice="x" * 101))
+    assert factories.submit(alice, voice="alloy").voice == voice
+
+
 def test_a_voice_by_name_is_the_teams_own_before_a_preset():
     alice = factories.owner("Alice")
     factories.preset("Hibari")

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
-from synthesis.services import batch_admission, deliveries, housekeeping
+from synthesis.services import batch_admission, batch_ends, deliveries, housekeeping
 
 logger = logging.getLogger(__name__)
 
@@ -61,10 +61,11 @@ def _deliver(stop: threading.Event) -> None:
 
 
 def _admit(stop: threading.Event) -> None:
-    """Make requests of the rows of batches, until told to stop."""
+    """Make requests of the rows of batches, and tell of batches that have ended, until told to stop."""
     while not stop.wait(_ADMISSION_SECONDS):
         close_old_connections()
         try:
             batch_admission.admit_waiting()
+            batch_ends.tell()
         except Exception:
             logger.exception("Rows of batches were not queued")
