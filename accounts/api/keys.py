@@ -77,6 +77,31 @@ class KeyCreateSerializer(InputSerializer):
     )
 
 
+class KeyUpdateSerializer(serializers.Serializer):
+    """What is given is changed; null takes a cap or the expiry away."""
+
+    name = Text(required=False)
+    scopes = serializers.ListField(
+        child=Text(),
+        required=False,
+        max_length=50,
+        help_text="All that it may do from now on. Nothing can be added that the key that changes it may not do.",
+    )
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    characters_per_month = Whole(
+        required=False, allow_null=True, min_value=1, max_value=_MOST_CHARACTERS, help_text="Null: no cap."
+    )
+    requests_per_minute = Whole(
+        required=False, allow_null=True, min_value=1, max_value=_MOST, help_text="Null: no cap."
+    )
+    concurrent_requests = Whole(
+        required=False, allow_null=True, min_value=1, max_value=_MOST, help_text="Null: no cap."
+    )
+    allowed_ips = serializers.ListField(
+        child=Text(), required=False, max_length=100, help_text="Empty: from everywhere."
+    )
+
+
 def show(key: ApiKey) -> dict[str, Any]:
     """`key` with `user` selected."""
     status = "revoked" if key.revoked_at else "active" if key.is_usable else "expired"
@@ -135,12 +160,32 @@ class KeysView(ApiView):
 class KeyView(ApiView):
     """One key."""
 
-    required_scopes = {"GET": permissions.KEYS_WRITE, "DELETE": permissions.KEYS_WRITE}
+    required_scopes = {
+        "GET": permissions.KEYS_WRITE,
+        "PATCH": permissions.KEYS_WRITE,
+        "DELETE": permissions.KEYS_WRITE,
+    }
 
     @extend_schema(summary="Show a key", tags=["Keys"], responses={200: KeySerializer, **errors(404)})
     def get(self, request: Request, key_id: str) -> Response:
         """Without its secret."""
         return Response(show(keys.find(self.actor, parse_id(key_id))))
+
+    @extend_schema(
+        summary="Change a key",
+        tags=["Keys"],
+        request=KeyUpdateSerializer,
+        responses={200: KeySerializer, **errors(*BODY, 404, 409, 429)},
+    )
+    def patch(self, request: Request, key_id: str) -> Response:
+        """It holds from the key's next call on. A key that is bound (a cap, an expiry, addresses) makes no key freer
+        than itself, itself included.
+        """
+        self.hit()
+        identifier = parse_id(key_id)
+        return Response(
+            show(keys.update(actor=self.actor, key_id=identifier, **self.read(KeyUpdateSerializer)))
+        )
 
     @extend_schema(summary="Revoke a key", tags=["Keys"], responses={204: None, **errors(404)})
     def delete(self, request: Request, key_id: str) -> Response:

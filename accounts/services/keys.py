@@ -1,4 +1,4 @@
-"""API keys: made, found, revoked."""
+"""API keys: made, found, changed, revoked."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import hmac
 import ipaddress
 import secrets
 import string
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -18,7 +19,7 @@ from django.utils.translation import gettext as _
 
 from accounts import permissions
 from accounts.actors import Actor
-from accounts.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from accounts.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from accounts.models import ApiKey, Membership
 from accounts.models.fields import normal_network
 from accounts.services import audit
@@ -26,6 +27,7 @@ from accounts.services import audit
 _ALPHABET = string.ascii_letters + string.digits
 #: `last_used_at` is written at most this often for a key, so that reading stays reading.
 _TOUCH_EVERY = timedelta(minutes=1)
+_CAPS = ("characters_per_month", "requests_per_minute", "concurrent_requests")
 
 
 def create(
@@ -47,34 +49,13 @@ def create(
     beyond the actor: a scope that they do not have, or, by a key that is bound, a freer key.
     """
     actor.require(permissions.KEYS_WRITE)
-    name = name.strip()
-    if not name or len(name) > 100:
-        raise InvalidInput(
-            _("Give the key a name of 1 to 100 characters."), code="name_invalid", param="name"
-        )
-    chosen = list(
-        dict.fromkeys(scopes if scopes is not None else set(permissions.DEFAULT_SCOPES) & actor.permissions)
+    name = _checked_name(name)
+    chosen = _checked_scopes(
+        scopes if scopes is not None else set(permissions.DEFAULT_SCOPES) & actor.permissions
     )
-    for scope in chosen:
-        if scope not in permissions.SCOPES:
-            raise InvalidInput(
-                _("“%(scope)s” is not a scope. There are: %(all)s.")
-                % {"scope": scope, "all": ", ".join(permissions.SCOPES)},
-                code="scope_unknown",
-                param="scopes",
-            )
-        if not actor.can(scope):
-            raise NotAllowed(
-                _("You cannot give a key the scope “%(scope)s”, which you do not have.") % {"scope": scope},
-                param="scopes",
-            )
-    if not chosen:
-        raise InvalidInput(_("Choose at least one scope."), code="scope_missing", param="scopes")
-    if expires_at and expires_at <= timezone.now():
-        raise InvalidInput(
-            _("The expiry lies in the past. Choose a later day."), code="expiry_past", param="expires_at"
-        )
-    allowed_ips = list(dict.fromkeys(_network(address) for address in allowed_ips))
+    _check_given(actor, chosen)
+    _check_expiry(expires_at)
+    allowed_ips = _networks(allowed_ips)
     _check_bounds(actor, expires_at, allowed_ips)
     prefix = "".join(secrets.choice(_ALPHABET) for _i in range(10))
     secret = "".join(secrets.choice(_ALPHABET) for _i in range(40))
@@ -87,7 +68,7 @@ def create(
             prefix=prefix,
             digest=_digest(secret, pepper_id),
             pepper_id=pepper_id,
-            scopes=sorted(chosen),
+            scopes=chosen,
             allowed_ips=allowed_ips,
             characters_per_month=characters_per_month,
             requests_per_minute=requests_per_minute,
@@ -96,6 +77,49 @@ def create(
         )
         audit.record("key.created", actor=actor, target=key, name=name, scopes=key.scopes)
     return key, f"chorus_{prefix}_{secret}"
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > 100:
+        raise InvalidInput(
+            _("Give the key a name of 1 to 100 characters."), code="name_invalid", param="name"
+        )
+    return name
+
+
+def _checked_scopes(scopes: Collection[str]) -> list[str]:
+    for scope in scopes:
+        if scope not in permissions.SCOPES:
+            raise InvalidInput(
+                _("“%(scope)s” is not a scope. There are: %(all)s.")
+                % {"scope": scope, "all": ", ".join(permissions.SCOPES)},
+                code="scope_unknown",
+                param="scopes",
+            )
+    if not scopes:
+        raise InvalidInput(_("Choose at least one scope."), code="scope_missing", param="scopes")
+    return sorted(set(scopes))
+
+
+def _check_given(actor: Actor, scopes: Iterable[str]) -> None:
+    for scope in scopes:
+        if not actor.can(scope):
+            raise NotAllowed(
+                _("You cannot give a key the scope “%(scope)s”, which you do not have.") % {"scope": scope},
+                param="scopes",
+            )
+
+
+def _check_expiry(expires_at: datetime | None) -> None:
+    if expires_at and expires_at <= timezone.now():
+        raise InvalidInput(
+            _("The expiry lies in the past. Choose a later day."), code="expiry_past", param="expires_at"
+        )
+
+
+def _networks(addresses: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(_network(address) for address in addresses))
 
 
 def _network(address: str) -> str:
@@ -141,7 +165,7 @@ def _check_bounds(actor: Actor, expires_at: datetime | None, allowed_ips: Sequen
     own = actor.api_key
     if own is None:
         return
-    for limit in ("characters_per_month", "requests_per_minute", "concurrent_requests"):
+    for limit in _CAPS:
         if getattr(own, limit) is not None:
             # Each new key would have a count of its own.
             raise NotAllowed(
@@ -163,6 +187,77 @@ def find(actor: Actor, key_id: object) -> ApiKey:
     if key is None:
         raise NotFound
     return key
+
+
+def update(*, actor: Actor, key_id: object, **changes: Any) -> ApiKey:
+    """Change what is given of name, scopes, expires_at, allowed_ips and the three caps; it holds from the next call on.
+
+    None takes a cap or the expiry away. Raises NotFound, Conflict (a revoked key), InvalidInput as `create` does, and
+    NotAllowed for a scope that the actor lacks, and for whoever acts by a key that is itself bound: such a key makes
+    no key freer than itself, itself included. Making one narrower is always allowed.
+    """
+    actor.require(permissions.KEYS_WRITE)
+    if "name" in changes:
+        changes["name"] = _checked_name(changes["name"])
+    if "scopes" in changes:
+        changes["scopes"] = _checked_scopes(changes["scopes"])
+    if "allowed_ips" in changes:
+        changes["allowed_ips"] = _networks(changes["allowed_ips"])
+    _check_expiry(changes.get("expires_at"))
+    with transaction.atomic():
+        key = visible(actor).select_related("user").select_for_update(of=("self",)).filter(id=key_id).first()
+        if key is None:
+            raise NotFound
+        if key.revoked_at is not None:
+            raise Conflict(_("This API key was revoked. Create a new one."), code="api_key_revoked")
+        changed = {name: value for name, value in changes.items() if getattr(key, name) != value}
+        _check_change(actor, key, changed)
+        if changed:
+            before = {name: getattr(key, name) for name in changed}
+            for name, value in changed.items():
+                setattr(key, name, value)
+            key.save(update_fields=list(changed))
+            audit.record("key.updated", actor=actor, target=key, before=_plain(before), after=_plain(changed))
+    return key
+
+
+def _check_change(actor: Actor, key: ApiKey, changed: dict[str, Any]) -> None:
+    """NotAllowed when `key` would become freer than the actor is."""
+    given = set(changed.get("scopes", ())) - set(key.scopes)
+    _check_given(actor, sorted(given))
+    own = actor.api_key
+    if own is None:
+        return
+    for cap in _CAPS:
+        if cap in changed and getattr(own, cap) is not None and _is_more(changed[cap], getattr(key, cap)):
+            raise NotAllowed(
+                _("A key with a cap of its own cannot raise one. Use a key without, or sign in."), param=cap
+            )
+    if "expires_at" in changed and own.expires_at is not None:
+        wanted = changed["expires_at"]
+        if _is_more(wanted, own.expires_at) and _is_more(wanted, key.expires_at):
+            raise NotAllowed(
+                _("A key must not be made to outlive the key that changes it."), param="expires_at"
+            )
+    if "allowed_ips" in changed and own.allowed_ips and key.allowed_ips:
+        networks = changed["allowed_ips"]
+        if not (_inside(networks, own.allowed_ips) or _inside(networks, key.allowed_ips)):
+            raise NotAllowed(
+                _("The key may be allowed only from addresses of the key that changes it."),
+                param="allowed_ips",
+            )
+
+
+def _is_more(new: Any, old: Any) -> bool:
+    """Whether a bound that is `new` binds less than one that was `old`; None is no bound."""
+    return old is not None and (new is None or new > old)
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """For the audit log."""
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value for name, value in values.items()
+    }
 
 
 def revoke(*, actor: Actor, key_id: object) -> ApiKey:

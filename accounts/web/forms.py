@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Self
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth import forms as auth_forms
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from accounts import permissions
-from accounts.models import Role, User
+from accounts.models import ApiKey, Role, User
 
 
 def offer(form: forms.BaseForm, name: str, choices: Sequence[tuple[str, Any]]) -> None:
@@ -126,7 +127,45 @@ class InviteForm(Styled, forms.Form):
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.MEMBER)
 
 
-class KeyForm(Styled, forms.Form):
+class KeyLimitsForm(Styled, forms.Form):
+    """What a key is called, how much it may use, and from where."""
+
+    name = forms.CharField(
+        label=_("Name"), max_length=100, widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    characters_per_month = forms.IntegerField(
+        label=_("Characters a month"),
+        required=False,
+        min_value=1,
+        max_value=2**63 - 1,
+        help_text=_("Empty: as much as you may."),
+    )
+    requests_per_minute = forms.IntegerField(
+        label=_("Requests a minute"), required=False, min_value=1, max_value=2**31 - 1
+    )
+    concurrent_requests = forms.IntegerField(
+        label=_("Requests spoken at once"), required=False, min_value=1, max_value=2**31 - 1
+    )
+    allowed_ips = forms.CharField(
+        label=_("Only from these addresses"),
+        required=False,
+        help_text=_("Addresses or networks such as 10.0.0.0/8, with spaces between. Empty: from anywhere."),
+    )
+
+    @classmethod
+    def of(cls, key: ApiKey, data: QueryDict | None = None) -> Self:
+        """Filled with what `key` has now, or with what was sent."""
+        fields = {name: getattr(key, name) for name in cls.base_fields if name != "allowed_ips"}
+        return cls(
+            data, initial={**fields, "allowed_ips": " ".join(key.allowed_ips)}, auto_id=f"key-{key.id}-%s"
+        )
+
+    def clean_allowed_ips(self) -> list[str]:
+        """One by one."""
+        return str(self.cleaned_data["allowed_ips"]).replace(",", " ").split()
+
+
+class KeyForm(KeyLimitsForm):
     """A name for a new key, how long it lives, what it may do and how much."""
 
     EXPIRIES = [("", _("never")), ("30", _("in 30 days")), ("90", _("in 90 days")), ("365", _("in a year"))]
@@ -140,16 +179,7 @@ class KeyForm(Styled, forms.Form):
     scopes = forms.MultipleChoiceField(
         label=_("What it may do"), required=False, widget=forms.CheckboxSelectMultiple
     )
-    characters_per_month = forms.IntegerField(
-        label=_("Characters a month"), required=False, min_value=1, help_text=_("Empty: as much as you may.")
-    )
-    requests_per_minute = forms.IntegerField(label=_("Requests a minute"), required=False, min_value=1)
-    allowed_ips = forms.CharField(
-        label=_("Only from these addresses"),
-        required=False,
-        help_text=_("Addresses or networks such as 10.0.0.0/8, with spaces between. Empty: from anywhere."),
-    )
-
+    _CAPS = ("characters_per_month", "requests_per_minute", "concurrent_requests")
     #: In the order in which people think of them.
     SCOPES = {
         permissions.SYNTHESES_WRITE: _("Have text spoken"),
@@ -178,14 +208,10 @@ class KeyForm(Styled, forms.Form):
         values = self.cleaned_data
         return {
             "scopes": values["scopes"] or None,
-            "characters_per_month": values["characters_per_month"],
-            "requests_per_minute": values["requests_per_minute"],
-            "allowed_ips": values["allowed_ips"].replace(",", " ").split(),
+            **{name: values[name] for name in (*self._CAPS, "allowed_ips")},
         }
 
     @property
     def is_detailed(self) -> bool:
         """Whether something beyond name and expiry is wrong, so that it must be seen."""
-        return bool(
-            set(self.errors) & {"scopes", "characters_per_month", "requests_per_minute", "allowed_ips"}
-        )
+        return bool(set(self.errors) & {"scopes", "allowed_ips", *self._CAPS})

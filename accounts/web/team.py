@@ -113,6 +113,21 @@ def key_create(request: PageRequest) -> HttpResponse:
 
 @require_POST
 @team_page
+def key_update(request: PageRequest, key_id: UUID) -> HttpResponse:
+    """Change what a key is called, how much it may use, and from where; at once."""
+    form = forms.KeyLimitsForm.of(keys.find(request.actor, key_id), request.POST)
+    if form.is_valid():
+        try:
+            keys.update(actor=request.actor, key_id=key_id, **form.cleaned_data)
+        except ChorusError as error:
+            add_error(form, error)
+        else:
+            return _answer(request, "keys")
+    return _answer(request, "keys", changed_key=(key_id, form), status=422)
+
+
+@require_POST
+@team_page
 def key_revoke(request: PageRequest, key_id: UUID) -> HttpResponse:
     """End a key at once."""
     keys.revoke(actor=request.actor, key_id=key_id)
@@ -122,6 +137,7 @@ def key_revoke(request: PageRequest, key_id: UUID) -> HttpResponse:
 def _answer(request: PageRequest, part: str, *, status: int = 200, **shown: Any) -> HttpResponse:
     """The changed part for htmx; without htmx the page anew (a secret would be lost by a redirect)."""
     context = {**_context(request), **shown}
+    context["keys"] = _keys(request.actor, *shown.get("changed_key", ()))
     if part and request.htmx:
         response = fragment(request, f"team/{part}.html", context=context, status=status)
         # Answers of 4xx are not put onto the page unless they say so.
@@ -130,6 +146,22 @@ def _answer(request: PageRequest, part: str, *, status: int = 200, **shown: Any)
     if part and not shown:
         return redirect("team")
     return show(request, "team/team.html", context, section="team", status=status)
+
+
+def _keys(
+    actor: Actor, changed: UUID | None = None, form: forms.KeyLimitsForm | None = None
+) -> list[dict[str, Any]]:
+    """Each key with the form that changes it; `form` is that of `changed`, as it was sent."""
+    may = actor.can(permissions.KEYS_WRITE)
+    return [
+        {
+            "key": key,
+            "form": (form if key.id == changed else forms.KeyLimitsForm.of(key))
+            if may and key.revoked_at is None
+            else None,
+        }
+        for key in keys.visible(actor).select_related("user")
+    ]
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
@@ -147,7 +179,6 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         ).order_by("created_at")
         if may_manage
         else [],
-        "keys": keys.visible(actor).select_related("user"),
         "limits": limits.of_team(actor.team),
         "may_manage": may_manage,
         "may_make_keys": actor.can(permissions.KEYS_WRITE),

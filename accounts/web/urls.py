@@ -46,5 +46,6 @@ urlpatterns = [
     path("team/members/<uuid:membership_id>/role/", team.member_role, name="member_role"),
     path("team/members/<uuid:membership_id>/remove/", team.member_remove, name="member_remove"),
     path("team/keys/", team.key_create, name="key_create"),
+    path("team/keys/<uuid:key_id>/", team.key_update, name="key_update"),
     path("team/keys/<uuid:key_id>/revoke/", team.key_revoke, name="key_revoke"),
 ]

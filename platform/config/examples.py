@@ -18,6 +18,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "characters_per_month": 100000,
         "allowed_ips": ["203.0.113.0/24"],
     },
+    "change_a_key": {"name": "The website's search", "requests_per_minute": 30, "expires_at": None},
     "rename_a_recorded_consent": {"name": "Granny agrees"},
     "speak_as_elevenlabs_does": {"text": "Hello.", "model_id": "eleven_multilingual_v2"},
     "stream_as_elevenlabs_does": {"text": "Hello."},

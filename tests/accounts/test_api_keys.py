@@ -1,4 +1,4 @@
-"""`/v1/keys`: list, create, show, revoke."""
+"""`/v1/keys`: list, create, show, change, revoke."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from accounts.models import ApiKey, Role, TeamQuota
+from accounts.models import ApiKey, AuditEntry, Role, TeamQuota
 from accounts.redis import client as redis_client
 from accounts.services import keys
 from tests import factories
@@ -242,13 +242,111 @@ def test_too_many_in_a_minute(client, alice):
     assert _error(_post(client, alice.headers))[:2] == (429, "rate_limit_exceeded")
 
 
+class TestChange:
+    def _key(self, alice, **fields):
+        key, secret = keys.create(actor=alice.actor, **({"name": "Old", "scopes": ["usage:read"]} | fields))
+        return f"{URL}/{key.id}", _headers(secret)
+
+    def _patch(self, client, url, headers, **fields):
+        return client.patch(url, fields, content_type="application/json", headers=headers)
+
+    def test_it_holds_at_once_and_the_log_says_what_it_was(self, client, alice):
+        url, headers = self._key(alice, requests_per_minute=7)
+        expires = (timezone.now() + timedelta(days=1)).isoformat()
+        changed = {
+            "name": "Newer",
+            "scopes": ["usage:read", "voices:read"],
+            "characters_per_month": 900,
+            "requests_per_minute": None,
+            "concurrent_requests": 1,
+            "expires_at": expires,
+        }
+        assert client.get("/v1/voices", headers=headers).status_code == 403
+        response = self._patch(client, url, alice.headers, **changed)
+        assert response.status_code == 200, response.content
+        body = response.json()
+        assert {name: body[name] for name in changed if name != "expires_at"} == {
+            name: value for name, value in changed.items() if name != "expires_at"
+        }
+        assert "RateLimit" in response.headers
+        assert client.get("/v1/voices", headers=headers).status_code == 200
+        quota = client.get("/v1/quota", headers=headers).json()
+        assert (quota["characters_limit"], quota["requests_per_minute"]) == (900, 600)
+        entry = AuditEntry.objects.get(action="key.updated")
+        assert set(entry.data["before"]) == set(entry.data["after"]) == set(changed)
+        assert (entry.data["before"]["requests_per_minute"], entry.data["after"]["name"]) == (7, "Newer")
+        assert self._patch(client, url, alice.headers, allowed_ips=["192.0.2.1"]).status_code == 200
+        assert _error(client.get("/v1/quota", headers=headers))[:2] == (403, "address_not_allowed")
+
+    def test_nothing_given_or_nothing_new_changes_nothing(self, client, alice):
+        url, _secret = self._key(alice)
+        for fields in ({}, {"name": " Old "}, {"unknown": 1}):
+            assert self._patch(client, url, alice.headers, **fields).status_code == 200
+        assert not AuditEntry.objects.filter(action="key.updated").exists()
+
+    @pytest.mark.parametrize(
+        ("fields", "code", "param"),
+        [
+            ({"name": ""}, "invalid_value", "name"),
+            ({"name": None}, "invalid_value", "name"),
+            ({"scopes": []}, "scope_missing", "scopes"),
+            ({"scopes": ["everything"]}, "scope_unknown", "scopes"),
+            ({"expires_at": "2020-01-01T00:00:00Z"}, "expiry_past", "expires_at"),
+            ({"characters_per_month": 0}, "invalid_value", "characters_per_month"),
+            ({"requests_per_minute": "7"}, "invalid_value", "requests_per_minute"),
+            ({"allowed_ips": ["home"]}, "address_invalid", "allowed_ips"),
+        ],
+    )
+    def test_a_wrong_field_is_named(self, client, alice, fields, code, param):
+        url, _secret = self._key(alice)
+        assert _error(self._patch(client, url, alice.headers, **fields)) == (400, code, param)
+
+    def test_a_revoked_one(self, client, alice):
+        url, _secret = self._key(alice)
+        client.delete(url, headers=alice.headers)
+        assert _error(self._patch(client, url, alice.headers, name="x"))[:2] == (409, "api_key_revoked")
+
+    def test_a_bound_key_frees_none_and_may_narrow_any(self, client, alice):
+        soon, later = (timezone.now() + timedelta(days=days) for days in (1, 9))
+        bounds = {
+            "scopes": ["keys:write", "usage:read"],
+            "characters_per_month": 10,
+            "expires_at": soon,
+            "allowed_ips": ["127.0.0.0/8"],
+        }
+        own, bound = self._key(alice, **bounds)
+        other, _secret = self._key(alice, **bounds | {"characters_per_month": 5})
+        free, _secret = self._key(alice)
+        wider = [
+            {"scopes": ["keys:write", "usage:read", "voices:read"]},
+            {"characters_per_month": 11},
+            {"characters_per_month": None},
+            {"expires_at": later.isoformat()},
+            {"expires_at": None},
+            {"allowed_ips": []},
+            {"allowed_ips": ["0.0.0.0/0"]},
+        ]
+        for url in (own, other):
+            for fields in wider:
+                response = self._patch(client, url, bound, **fields)
+                assert _error(response) == (403, "permission_denied", next(iter(fields)))
+        for url in (free, other, own):
+            narrower = {"characters_per_month": 4, "allowed_ips": ["127.0.0.1"], "scopes": ["usage:read"]}
+            if url == free:
+                narrower["expires_at"] = later.isoformat()
+            assert self._patch(client, url, bound, **narrower).status_code == 200
+        # It has just taken the scope from itself.
+        assert _error(self._patch(client, other, bound, name="x"))[:2] == (403, "insufficient_scope")
+
+
 class TestWhoMay:
-    @pytest.mark.parametrize("method", ["get", "delete"])
+    @pytest.mark.parametrize("method", ["get", "delete", "patch"])
     def test_a_strangers_and_a_colleagues(self, client, alice, charlie, method):
         bob = factories.colleague(alice, "Bob")
         url = f"{URL}/{alice.by_key.api_key.id}"
         for person in (bob, charlie):
-            assert getattr(client, method)(url, headers=person.headers).status_code == 404
+            answer = getattr(client, method)(url, content_type="application/json", headers=person.headers)
+            assert answer.status_code == 404
         assert client.get("/v1/quota", headers=alice.headers).status_code == 200
 
     @pytest.mark.parametrize("identifier", [uuid.uuid4(), "nonsense"])
@@ -260,7 +358,7 @@ class TestWhoMay:
         one = f"{URL}/{alice.by_key.api_key.id}"
         for url in (URL, one):
             assert client.get(url).status_code == 401
-            assert client.patch(url, headers=alice.headers).status_code == 405
+            assert client.put(url, headers=alice.headers).status_code == 405
         _key, secret = keys.create(actor=alice.actor, name="narrow", scopes=["voices:read"])
         assert _error(_post(client, _headers(secret)))[:2] == (403, "insufficient_scope")
         bob = factories.colleague(alice, "Bob")

@@ -121,6 +121,7 @@ class TestExamples:
         )
         voice = preset if name == "try_a_voice" or "elevenlabs" in name else own
         path = path.replace("{voice_id}", str(voice.id)).replace("{consent_id}", str(consent.id))
+        path = path.replace("{key_id}", str(alice.by_key.api_key.id))
         if "{webhook_id}" in path:
             made = client.post(
                 "/v1/webhooks",

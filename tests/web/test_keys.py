@@ -62,3 +62,38 @@ def test_revoke(sign_in, alice, bob, charlie):
 def test_a_member_revokes_only_own_keys(sign_in, alice, bob):
     key, _secret = keys.create(actor=alice.actor, name="Alice's")
     assert sign_in(bob).post(f"/team/keys/{key.id}/revoke/").status_code == 404
+
+
+class TestChange:
+    def _post(self, client, key, headers=HTMX, **fields):
+        sent = {
+            "name": "Website",
+            "allowed_ips": "127.0.0.1, 10.0.0.0/8",
+            "requests_per_minute": "30",
+        } | fields
+        return client.post(f"/team/keys/{key.id}/", sent, headers=headers)
+
+    def test_name_limits_and_networks(self, sign_in, alice):
+        key, secret = keys.create(actor=alice.actor, name="Old", characters_per_month=5)
+        client = sign_in(alice)
+        assert f'id="key-{key.id}-allowed_ips"' in client.get("/team/").content.decode()
+        answer = self._post(client, key)
+        assert answer.status_code == 200
+        assert "30 requests a minute" in answer.content.decode()
+        key = keys.authenticate(secret, ip="10.1.2.3").api_key
+        assert (key.name, key.characters_per_month, key.requests_per_minute) == ("Website", None, 30)
+        assert self._post(client, key, headers={}, name="Again").status_code == 302
+
+    def test_what_is_wrong_is_said_beside_it(self, sign_in, alice):
+        key, _secret = keys.create(actor=alice.actor, name="Old")
+        answer = self._post(sign_in(alice), key, allowed_ips="home")
+        assert answer.status_code == 422
+        assert "neither an IP address nor a network" in answer.content.decode()
+        assert '<details class="key-more" open>' in answer.content.decode()
+        key.refresh_from_db()
+        assert key.name == "Old"
+
+    def test_whose(self, sign_in, alice, bob, charlie):
+        key, _secret = keys.create(actor=alice.actor, name="Alice's")
+        for person in (bob, charlie):
+            assert self._post(sign_in(person), key).status_code == 404
