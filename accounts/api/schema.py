@@ -99,7 +99,8 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     description="Any string of at most 255 characters, kept for two days: the same key and body do the work once and "
-    "get the same answer again; the same key with another body is refused (422).",
+    "get the same answer again; the same key with another body is refused (422), and one whose first request is still "
+    "being worked on may be (409).",
 )
 
 

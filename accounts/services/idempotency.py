@@ -1,7 +1,7 @@
 """`Idempotency-Key`: the same key and payload get the saved answer, and the work is done once.
 
 The key's row is inserted first, in the transaction that does the work: a second request with the key waits on the
-unique index until the first has ended, and a process killed between the two leaves neither.
+unique index until the first has ended, or for WAIT, and a process killed between the two leaves neither.
 """
 
 from __future__ import annotations
@@ -11,18 +11,22 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from psycopg.errors import LockNotAvailable
 
 from accounts.actors import Actor
-from accounts.errors import InvalidInput, Unprocessable
+from accounts.errors import Conflict, InvalidInput, Unprocessable
 from accounts.ids import new_id
 from accounts.models import IdempotentAnswer, Team
 
 #: Longer than the 24 hours that are promised.
 KEEP = timedelta(hours=48)
+#: A request waits so long for another with its key before it is told to come again; in milliseconds.
+WAIT = 10_000
 
 
 def once(
@@ -33,7 +37,8 @@ def once(
     Without a key the services that it calls have transactions of their own: locks are held no longer than they need.
 
     Errors of `work` are not kept: the caller may mend the request and use the key again. Raises InvalidInput for a
-    key of more than 255 characters and Unprocessable for a key that came with another payload before.
+    key of more than 255 characters, Unprocessable for a key that came with another payload before, and Conflict while
+    another request with the key is still being worked on.
     """
     if not key:
         return *work(), False
@@ -46,16 +51,7 @@ def once(
     fingerprint = hashlib.sha256(json.dumps(payload, sort_keys=True, default=str).encode()).digest()
     with transaction.atomic():
         identifier = new_id()
-        with connection.cursor() as cursor:
-            cursor.execute(
-                """
-                INSERT INTO accounts_idempotentanswer (id, team_id, key, fingerprint, status, body, created_at)
-                VALUES (%s, %s, %s, %s, 0, '{}', now()) ON CONFLICT DO NOTHING
-                """,
-                [identifier, actor.team.id, key, fingerprint],
-            )
-            first = cursor.rowcount == 1
-        if not first:
+        if not _first(actor, key, fingerprint, identifier):
             saved = IdempotentAnswer.objects.get(team=actor.team, key=key)
             if bytes(saved.fingerprint) != fingerprint:
                 raise Unprocessable(
@@ -67,6 +63,34 @@ def once(
         status, body = work()
         IdempotentAnswer.objects.filter(id=identifier).update(status=status, body=body)
         return status, body, False
+
+
+def _first(actor: Actor, key: str, fingerprint: bytes, identifier: UUID) -> bool:
+    """Insert the key's row; False when there is one."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [str(WAIT)])
+        try:
+            cursor.execute(
+                """
+                INSERT INTO accounts_idempotentanswer (id, team_id, key, fingerprint, status, body, created_at)
+                VALUES (%s, %s, %s, %s, 0, '{}', now()) ON CONFLICT DO NOTHING
+                """,
+                [identifier, actor.team.id, key, fingerprint],
+            )
+        except OperationalError as error:
+            if not isinstance(error.__cause__, LockNotAvailable):
+                raise
+            conflict = Conflict(
+                _("A request with this Idempotency-Key is still being worked on. Send it again in a moment."),
+                code="idempotency_key_in_use",
+                param="Idempotency-Key",
+            )
+            # Other conflicts stay; this one passes.
+            conflict.should_retry = None
+            raise conflict from None
+        first = cursor.rowcount == 1
+        cursor.execute("SELECT set_config('lock_timeout', '0', true)")
+    return first
 
 
 def forget(*, team: Team, body_id: str) -> None:

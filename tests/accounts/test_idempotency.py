@@ -8,7 +8,7 @@ import time
 import pytest
 from django.db import connection
 
-from accounts.errors import InvalidInput, Unprocessable
+from accounts.errors import Conflict, InvalidInput, Unprocessable
 from accounts.models import IdempotentAnswer
 from accounts.services import idempotency
 from tests import factories
@@ -76,3 +76,31 @@ def test_two_at_once_work_once():
         thread.join()
     assert worked == [1]
     assert sorted(replayed for _status, _body, replayed in answers) == [False, True, True, True]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nobody_waits_for_ever_for_another(monkeypatch):
+    monkeypatch.setattr(idempotency, "WAIT", 100)
+    alice = factories.owner("Alice")
+    begun, told = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        assert told.wait(20)
+        return 201, {"n": 1}
+
+    def call():
+        try:
+            _once(alice, work=work)
+        finally:
+            connection.close()
+
+    first = threading.Thread(target=call)
+    first.start()
+    assert begun.wait(20)
+    with pytest.raises(Conflict) as caught:
+        _once(alice, work=lambda: pytest.fail("worked twice"))
+    assert (caught.value.code, caught.value.should_retry) == ("idempotency_key_in_use", None)
+    told.set()
+    first.join()
+    assert _once(alice) == (201, {"n": 1}, True)
