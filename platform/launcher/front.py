@@ -61,7 +61,7 @@ http://:{port} {{
 	@streams path {streams}
 	@held {{
 		method POST
-		path /v1/syntheses
+		path /v1/syntheses /v1/conversions /v1/voices/*/preview
 		header Prefer *wait*
 	}}
 	handle @long {{

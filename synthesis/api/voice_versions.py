@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.utils import extend_schema
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -12,9 +14,12 @@ from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, Text
 from accounts.api.negotiation import JsonParser
 from accounts.api.pagination import page
-from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
+from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, errors, page_of
+from accounts.services import idempotency
 from synthesis.api import objects
-from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, sent, window
+from synthesis.api.held import Hold, HoldingView
+from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, agreed, sent, window
+from synthesis.api.syntheses import PREFER, submitted
 from synthesis.errors import VoiceNotFound
 from synthesis.services import previews, queue, voices
 
@@ -59,6 +64,7 @@ class VoiceVersionsView(ApiView):
             voice_id=identifier,
             recordings=sent(values),
             consent=True,
+            statement=agreed(values["consent"]),
             window=window(values),
         )
         location = request.build_absolute_uri(f"/v1/voices/{changed.id}")
@@ -75,7 +81,7 @@ class PreviewSerializer(InputSerializer):
     )
 
 
-class VoicePreviewView(ApiView):
+class VoicePreviewView(HoldingView):
     """Try a voice."""
 
     required_scopes = {"POST": permissions.SYNTHESES_WRITE}
@@ -84,14 +90,23 @@ class VoicePreviewView(ApiView):
         summary="Try a voice",
         tags=["Voices"],
         request=PreviewSerializer,
-        responses={201: objects.SynthesisSerializer, **errors(*BODY, 404, 429)},
+        parameters=[PREFER, IDEMPOTENCY_KEY],
+        responses={201: objects.SynthesisSerializer, **errors(*BODY, 404, 409, 422, 429)},
     )
-    def post(self, request: Request, voice_id: str) -> Response:
+    def post(self, request: Request, voice_id: str) -> Response | Hold:
         """Queue a test sentence: a synthesis request like any other, which counts like one."""
         self.hit()
+        identifier = parse_id(voice_id, VoiceNotFound)
         values = self.read(PreviewSerializer)
-        row = previews.submit(
-            actor=self.actor, voice_id=parse_id(voice_id, VoiceNotFound), text=values["text"]
+
+        def work() -> tuple[int, dict[str, Any]]:
+            row = previews.submit(actor=self.actor, voice_id=identifier, text=values["text"])
+            return 201, objects.synthesis(row, request, outlook=queue.outlook(row))
+
+        status, body, replayed = idempotency.once(
+            actor=self.actor,
+            key=self.idempotency_key(),
+            payload={"route": "preview", "voice": str(identifier), **values},
+            work=work,
         )
-        body = objects.synthesis(row, request, outlook=queue.outlook(row))
-        return Response(body, status=201, headers={"Location": body["urls"]["get"]})
+        return submitted(self, body, status, replayed)

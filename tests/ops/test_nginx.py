@@ -160,7 +160,7 @@ def directives(text: str, location: str) -> dict[str, str]:
     [
         "~ ^/(v1/audio/speech$|v1/text-to-speech/|events(/|$))",
         "~ /(events|stream)/?$",
-        "= /v1/syntheses",
+        "~ ^/v1/(syntheses|conversions|voices/[^/]+/preview)$",
     ],
 )
 def test_waiting_is_allowed_for_longer_than_the_service_waits(location):
@@ -169,6 +169,13 @@ def test_waiting_is_allowed_for_longer_than_the_service_waits(location):
     assert int(found["proxy_read_timeout"].removesuffix("s")) >= longest + 30
     assert int(found["proxy_send_timeout"].removesuffix("s")) >= longest + 30
     assert found["proxy_buffering"] == "off"
+
+
+@pytest.mark.parametrize("path", ["syntheses", "conversions", "voices/0198/preview"])
+def test_who_waits_goes_to_the_streams_process(client, path):
+    for prefer, process in (("wait=5", "streams"), ("respond-async", "web")):
+        answer = client.post(f"/v1/{path}", headers={"prefer": prefer}, json={})
+        assert answer.json()["backend"] == process
 
 
 def test_a_held_answer_arrives_whole(client):

@@ -13,6 +13,7 @@ from accounts.redis import client as redis_client
 from accounts.services import keys
 from synthesis.models import SynthesisRequest, Voice, VoiceVersion
 from tests import factories
+from tests.synthesis import finished
 from tests.synthesis.test_api_voices import SPEECH, URL, _create, _error, _own
 
 pytestmark = pytest.mark.django_db
@@ -169,6 +170,30 @@ class TestPreview:
     def test_ones_own_sentence_and_a_preset(self, client, alice):
         body = self._post(client, alice, factories.preset(), text="Good evening.").json()
         assert body["input"]["text"] == "Good evening."
+
+    def test_it_is_waited_for_and_sent_twice_it_is_spoken_once(self, client, alice, monkeypatch):
+        voice = _own(alice)
+        waited = []
+
+        def speak(request_id, seconds):
+            waited.append(seconds)
+            finished.succeed(SynthesisRequest.objects.get(id=request_id))
+
+        monkeypatch.setattr("synthesis.api.held._wait", speak)
+        headers = alice.headers | {"prefer": "wait=5", "idempotency-key": "try"}
+        response = client.post(
+            f"{URL}/{voice.id}/preview", {}, content_type="application/json", headers=headers
+        )
+        assert (response.status_code, response.headers["Preference-Applied"]) == (201, "wait=5")
+        assert response.json()["status"] == "succeeded"
+        again = client.post(
+            f"{URL}/{voice.id}/preview",
+            {},
+            content_type="application/json",
+            headers=alice.headers | {"idempotency-key": "try"},
+        )
+        assert (again.headers["Idempotent-Replayed"], again.json()["id"]) == ("true", response.json()["id"])
+        assert waited == [5]
 
     @pytest.mark.parametrize(
         ("text", "code"), [("x" * 301, "text_too_long"), ("  ", "text_empty"), (5, "invalid_value")]
