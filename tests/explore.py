@@ -16,6 +16,8 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).resolve().parents[1]
+#: How the run ends when its own key is no longer taken: from then on it would only try doors.
+KEY_LOST = 97
 #: What a description cannot say: rules between fields, which voices there are, what a name may be.
 _NOT_FOR_US = "negative_data_rejection,positive_data_acceptance,object_level_authorization"
 
@@ -47,7 +49,7 @@ def explore(
         stderr=subprocess.STDOUT,
     )
     answer = httpx.get(f"{url}/v1/quota", headers={"authorization": f"Bearer {key}"}, timeout=60)
-    if answer.status_code != 200:
+    if answer.status_code != 200 or done.returncode == KEY_LOST:
         raise RuntimeError(f"the key did not survive: {answer.status_code}\n{done.stdout}")
     return done
 
