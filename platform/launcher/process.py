@@ -43,25 +43,22 @@ def die_with_parent(death_signal: signal.Signals, *, parent: int | None = None) 
     return apply
 
 
-def _in_turn(*steps: Callable[[], object]) -> Callable[[], None]:
-    def apply() -> None:
-        for step in steps:
-            step()
-
-    return apply
-
-
 @contextlib.contextmanager
-def _signals_held() -> Iterator[Callable[[], object]]:
-    """Hold back the signals that stop us while a child is born; yields what the child calls to get them again.
+def _signals_held() -> Iterator[None]:
+    """Hold back the signals that stop us while a child is born, then have them again.
 
-    A handler that raises inside `Popen`, after the fork, would leave a child that nobody knows of.
+    A handler that raises inside `Popen`, after the fork, would leave a child that nobody knows of. Not by a mask, which
+    holds for one thread only, while Python's handlers always run in the main one.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    held: list[int] = []
+    before = {number: signal.signal(number, lambda got, _frame: held.append(got)) for number in STOP_SIGNALS}
     try:
-        yield lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for got in held[:1]:
+            signal.raise_signal(got)
 
 
 class Child:
@@ -102,7 +99,7 @@ class Child:
             raise RuntimeError("children must be started from the main thread")
         self.log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with self.log.open("ab") as output, _signals_held() as unheld:
+            with self.log.open("ab") as output, _signals_held():
                 self._logged_before = output.tell()
                 self.process = subprocess.Popen(
                     self.argv,
@@ -113,7 +110,7 @@ class Child:
                     cwd=self.cwd,
                     start_new_session=True,
                     pass_fds=self.pass_fds,
-                    preexec_fn=_in_turn(unheld, die_with_parent(self.death_signal)),
+                    preexec_fn=die_with_parent(self.death_signal),
                 )
         except OSError as error:
             raise LauncherError(
