@@ -14,12 +14,13 @@ from django.utils.translation import gettext_lazy
 
 from accounts.admin.cells import badge, link, moment, number
 from accounts.effects import Text
+from accounts.errors import InvalidInput
 from accounts.models import Alert, AlertRule, Plan, Price, Team
 from accounts.operators import Operator
 from accounts.panel.modeladmin import PanelAdmin, Table
 from accounts.panel.operations import Operation, OperationForm
 from accounts.panel.site import Entry, panel
-from accounts.services import alerts, prices
+from accounts.services import alerts, prices, teams
 from accounts.web.forms import day_input
 
 
@@ -135,11 +136,14 @@ class RuleForm(OperationForm):
             self.fields[name].widget.attrs["class"] = "input"
 
     def clean_team(self) -> Team | None:
-        """By name."""
+        """By name or id."""
         name = str(self.cleaned_data["team"]).strip()
         if not name:
             return None
-        team = Team.objects.filter(name__iexact=name).first()
+        try:
+            team = teams.named(name)
+        except InvalidInput as error:
+            raise forms.ValidationError(str(error)) from None
         if team is None:
             raise forms.ValidationError(_("There is no team called so."))
         return team

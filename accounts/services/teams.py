@@ -33,6 +33,23 @@ def create(*, owner: User, name: str, plan: Plan, time_zone: str = "UTC") -> Act
     return actor
 
 
+def named(given: str) -> Team | None:
+    """The team that an operator names, by its name (any case) or its id. Names may repeat: InvalidInput
+    (`team_ambiguous`) where several have it.
+    """
+    found = list(Team.objects.filter(name__iexact=given)[:2])
+    if len(found) > 1:
+        raise InvalidInput(
+            _("Several teams are called “%(name)s”. Give the id of the one that you mean.") % {"name": given},
+            code="team_ambiguous",
+            param="team",
+        )
+    try:
+        return found[0] if found else Team.objects.filter(id=UUID(given)).first()
+    except ValueError:
+        return None
+
+
 def invite(*, actor: Actor, email: str, role: str, accept_url: str) -> tuple[Invitation, str]:
     """An invitation and its link, which is also sent by e-mail; an open one to the same address is replaced.
 

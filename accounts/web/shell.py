@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import zoneinfo
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
+from uuid import UUID
 
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -14,6 +17,7 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
@@ -21,7 +25,7 @@ from django_htmx.middleware import HtmxDetails
 from accounts import log_context
 from accounts.actors import Actor
 from accounts.errors import ChorusError, NotAllowed
-from accounts.models import Membership, User
+from accounts.models import Membership, Role, Team, User
 from accounts.services import limits
 
 P = ParamSpec("P")
@@ -95,11 +99,40 @@ def frame(request: PageRequest) -> dict[str, Any]:
     return {
         "team": request.actor.team,
         "membership": request.actor.membership,
-        "teams": [membership.team for membership in _memberships(request)],
+        "teams": team_choices([membership.team for membership in _memberships(request)]),
         "quota": quota,
         "quota_taken": quota.used + quota.reserved,
         "quota_is_low": quota.remaining < quota.limit * LOW_QUOTA,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class TeamChoice:
+    """A team in the list of one's teams; `detail` tells it apart where another one has the same name."""
+
+    id: UUID
+    name: str
+    detail: str = ""
+
+
+def team_choices(teams: list[Team]) -> list[TeamChoice]:
+    """One's teams in their order. Names may repeat: then the owner is named, and the day it was made if need be."""
+    names = Counter(team.name.casefold() for team in teams)
+    twins = [team for team in teams if names[team.name.casefold()] > 1]
+    if not twins:
+        return [TeamChoice(team.id, team.name) for team in teams]
+    owners: dict[UUID, str] = {}
+    found = Membership.objects.filter(team__in=twins, role=Role.OWNER).select_related("user")
+    for membership in found.order_by("-created_at"):
+        owners[membership.team_id] = membership.user.email
+    details = {team.id: owners.get(team.id, "") for team in twins}
+    seen = Counter((team.name.casefold(), details[team.id]) for team in twins)
+    for team in twins:
+        if not details[team.id] or seen[team.name.casefold(), details[team.id]] > 1:
+            made = _("since %(day)s") % {"day": date_format(team.created_at, "DATE_FORMAT")}
+            # Two of one day differ in their ids.
+            details[team.id] = " · ".join(filter(None, [details[team.id], made, team.id.hex[-4:]]))
+    return [TeamChoice(team.id, team.name, details.get(team.id, "")) for team in teams]
 
 
 def show(

@@ -19,10 +19,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import exports
-from accounts.errors import ChorusError
+from accounts.errors import ChorusError, InvalidInput
 from accounts.models import Team
 from accounts.panel import charts
 from accounts.panel.site import Entry, Page, operator, panel, render_page
+from accounts.services import teams
 from accounts.web.forms import Styled, day_input
 from accounts.web.shell import add_error
 from synthesis.models import Dimension
@@ -50,12 +51,10 @@ class QueryForm(Styled, forms.Form):
         given = str(self.cleaned_data["team"]).strip()
         if not given:
             return None
-        found = Team.objects.filter(name__iexact=given).first()
-        if found is None:
-            try:
-                found = Team.objects.filter(pk=UUID(given)).first()
-            except ValueError:
-                found = None
+        try:
+            found = teams.named(given)
+        except InvalidInput as error:
+            raise forms.ValidationError(str(error)) from None
         if found is None:
             raise forms.ValidationError(_("There is no team called so."))
         return found

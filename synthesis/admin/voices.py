@@ -219,12 +219,21 @@ class VoiceAdmin(PanelAdmin):
                 one.consent_by.email if one.consent_by else "—",
                 f"{one.consent_at:%Y-%m-%d %H:%M}",
                 one.consent_statement,
+                f"{one.consent_language} {one.consent_version}" if one.consent_language else "—",
                 f"{one.seconds:.1f} s",
                 one.original_name,
             ]
             for one in versions
         ]
-        columns = [_("Version"), _("Consent by"), _("When"), _("Statement"), _("Length"), _("File")]
+        columns = [
+            _("Version"),
+            _("Consent by"),
+            _("When"),
+            _("Statement"),
+            _("Text"),
+            _("Length"),
+            _("File"),
+        ]
         tables = [Table(_("Recordings and consent"), columns, consents, _("None: it comes with the engine."))]
         if request.user.has_perm("synthesis.view_synthesisrequest"):
             rows = [

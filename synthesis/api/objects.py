@@ -15,7 +15,7 @@ from synthesis.audio import quality
 from synthesis.audio.decode import UnreadableAudio
 from synthesis.engines import capabilities
 from synthesis.models import Format, Output, Status, SynthesisRequest, Voice, VoiceVersion
-from synthesis.services import clips
+from synthesis.services import clips, voice_marks
 from synthesis.services.queue import Outlook
 
 #: Of a recording that could not be listened to at all.
@@ -60,7 +60,11 @@ class RecordingSerializer(serializers.Serializer):
 class ConsentSerializer(serializers.Serializer):
     """Who said that the speaker agrees, and to what."""
 
-    statement = serializers.CharField()
+    statement = serializers.CharField(help_text="Word for word as it was agreed to.")
+    language = serializers.CharField(
+        allow_blank=True, help_text="Of the statement; empty before statements had one."
+    )
+    version = serializers.IntegerField(allow_null=True, help_text="Of the statement in that language.")
     by = serializers.EmailField(allow_null=True)
     at = serializers.DateTimeField()
 
@@ -88,6 +92,9 @@ class VoiceSerializer(serializers.Serializer):
         help_text="With the whole team. Otherwise only who made it and who manages the team see it."
     )
     owner = serializers.EmailField(allow_null=True, help_text="Who made it; null for a preset.")
+    tags = serializers.ListField(
+        child=serializers.CharField(), help_text="Your team's, also of a preset; by name."
+    )
     sample_url = serializers.URLField(help_text="Fetch it with the key.")
     created_at = serializers.DateTimeField()
     voice_id = serializers.UUIDField(help_text="`id`, as ElevenLabs calls it; so are the next four fields.")
@@ -125,6 +132,7 @@ def voice(row: Voice, request: Request) -> dict[str, Any]:
                 "consent": _consent(version) if version else None,
                 "shared": row.shared,
                 "owner": row.created_by.email if row.created_by else None,
+                "tags": voice_marks.tags_of(request.auth.team, row),  # type: ignore[union-attr]
                 "sample_url": sample,
                 "created_at": row.created_at,
                 "voice_id": row.id,
@@ -178,6 +186,8 @@ def _consent(version: VoiceVersion) -> dict[str, Any]:
     by = version.consent_by
     return {
         "statement": version.consent_statement,
+        "language": version.consent_language,
+        "version": version.consent_version,
         "by": by.email if by else None,
         "at": version.consent_at,
     }

@@ -14,6 +14,7 @@ from accounts import outgoing
 from accounts.api.fields import Text
 from accounts.api.negotiation import FORM_BYTES
 from accounts.errors import InvalidInput
+from synthesis import consent as consents
 from synthesis.services import clips, voices
 
 #: The largest body of a form with a recording.
@@ -37,6 +38,16 @@ class TextsField(_Several):
     def to_internal_value(self, data: Any) -> list[Any]:
         """A list also of a single text."""
         return list(super().to_internal_value([data] if isinstance(data, str) else data))
+
+
+@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+class TagsField(TextsField):
+    """Of a form: the field several times, or once with commas between the tags."""
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        """Without empty ones."""
+        parts = (part.strip() for text in super().to_internal_value(data) for part in text.split(","))
+        return [part for part in parts if part]
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "boolean"}]})
@@ -134,16 +145,16 @@ def _fetched(url: str, transcript: str) -> clips.Recording:
     return clips.Recording(fetched.data, fetched.name, transcript)
 
 
-def agreed(consent: str) -> bool:
-    """What is neither a yes nor the statement itself is a no."""
-    return consent.strip().lower() in {"true", "1", "yes", "on"} or consent.strip() == str(
-        voices.CONSENT_STATEMENT
-    )
+def agreed(consent: str) -> consents.Statement | None:
+    """The statement that is agreed to, word for word or, by a yes, as it is in the caller's language; else None."""
+    if consent.strip().lower() in {"true", "1", "yes", "on"}:
+        return consents.current()
+    return consents.said(consent)
 
 
 def sent(values: dict[str, Any]) -> Sequence[clips.Recording]:
     """The recordings of somebody who has agreed; nothing is fetched for what will be refused anyway."""
-    voices.check_consent(agreed(values["consent"]))
+    voices.check_consent(agreed(values["consent"]) is not None)
     return recordings(values)
 
 

@@ -79,10 +79,12 @@ class VoiceImportView(ApiView):
                 code="file_too_large",
                 param="file",
             )
+        statement = agreed(values["consent"])
         created = voice_files.import_(
             actor=self.actor,
             data=upload.read(),
-            consent=agreed(values["consent"]),
+            consent=statement is not None,
+            statement=statement,
             name=values["name"],
             shared=values["shared"],
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from django.db.models import Q, QuerySet
+from django.conf import settings
+from django.db.models import Q
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -12,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import permissions
+from accounts.actors import Actor
 from accounts.api.authentication import uses_elevenlabs
 from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, Number, Text, Whole
@@ -20,10 +22,12 @@ from accounts.api.pagination import page
 from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
 from synthesis import delivery
 from synthesis.api import objects
-from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, sent, window
+from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, TagsField, agreed, sent, window
+from synthesis.engines import capabilities
 from synthesis.errors import VoiceNotFound
-from synthesis.models import Voice
-from synthesis.services import voices
+from synthesis.languages import language_name
+from synthesis.models import Voice, VoiceQuerySet, VoiceTag
+from synthesis.services import voice_marks, voices
 
 #: A page holds all presets of an engine.
 _PAGE = 100
@@ -35,7 +39,10 @@ _CHANGEABLE = ("name", "language", "gender", "transcript", "recording", "version
 class VoiceFilterSerializer(serializers.Serializer):
     """Which voices to list."""
 
-    search = serializers.CharField(required=False, help_text="Part of the name or the style.")
+    search = serializers.CharField(
+        required=False, help_text="Part of the name, the style, a tag, or the language's name or tag."
+    )
+    tag = serializers.CharField(required=False, help_text="A tag of your team's, as a whole; any case.")
     language = serializers.CharField(required=False, help_text="A BCP 47 tag; `en` also finds `en-GB`.")
     kind = serializers.ChoiceField(Voice.Kind.values, required=False)
     gender = serializers.ChoiceField(["female", "male", "neutral"], required=False)
@@ -50,6 +57,7 @@ class VoiceCreateSerializer(RecordingsSerializer):
     shared = serializers.BooleanField(
         required=False, default=True, help_text="`false` keeps it to yourself and those who manage the team."
     )
+    tags = TagsField(required=False, default=list)
 
 
 class VoiceUpdateSerializer(InputSerializer):
@@ -68,6 +76,9 @@ class VoiceUpdateSerializer(InputSerializer):
     shared = serializers.BooleanField(
         required=False,
         help_text="With the whole team; its maker and those who manage the team may decide it.",
+    )
+    tags = serializers.ListField(
+        child=Text(), required=False, help_text="All of them anew; the one field that a preset takes as well."
     )
 
 
@@ -94,8 +105,7 @@ class VoicesView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """The presets of the engine and the team's own voices."""
-        rows = _filtered(Voice.objects.usable(self.actor), **self.query(VoiceFilterSerializer))
-        rows = rows.select_related("created_by", "current_version__consent_by")
+        rows = _filtered(self.actor, **self.query(VoiceFilterSerializer))
         body = page(request, rows, lambda row: objects.voice(row, request), size=_PAGE)
         if uses_elevenlabs(request):
             # Their clients know no pages here.
@@ -112,6 +122,7 @@ class VoicesView(ApiView):
         """Clone a voice from a recording. The speaker must have agreed to it."""
         self.hit()
         values = self.read(VoiceCreateSerializer)
+        tags = voice_marks.checked(values["tags"])
         first, *more = sent(values)
         created = voices.create(
             actor=self.actor,
@@ -122,10 +133,13 @@ class VoicesView(ApiView):
             transcript=first.transcript,
             more=more,
             consent=True,
+            statement=agreed(values["consent"]),
             gender=values["gender"],
             shared=values["shared"],
             window=window(values),
         )
+        if tags:
+            created = voice_marks.set_tags(actor=self.actor, voice_id=created.id, names=tags)
         answer = Response(objects.voice(created, request), status=201)
         answer.headers["Location"] = request.build_absolute_uri(f"/v1/voices/{created.id}")
         return answer
@@ -155,16 +169,20 @@ class VoiceView(ApiView):
         responses={200: objects.VoiceSerializer, **errors(*BODY, 404, 409)},
     )
     def patch(self, request: Request, voice_id: str) -> Response:
-        """Only the team's own voices can be changed."""
+        """Only the team's own voices can be changed; a preset can be given tags, which are the team's own."""
         identifier = parse_id(voice_id, VoiceNotFound)
         values = self.read(VoiceUpdateSerializer)
         part = window(values)
-        changed = voices.update(
-            actor=self.actor,
-            voice_id=identifier,
-            window=part,
-            **{name: values.get(name) for name in _CHANGEABLE},
-        )
+        tags = voice_marks.checked(values["tags"]) if "tags" in values else None
+        if tags is None or values.keys() - {"tags"}:
+            changed = voices.update(
+                actor=self.actor,
+                voice_id=identifier,
+                window=part,
+                **{name: values.get(name) for name in _CHANGEABLE},
+            )
+        if tags is not None:
+            changed = voice_marks.set_tags(actor=self.actor, voice_id=identifier, names=tags)
         return Response(objects.voice(changed, request))
 
     @extend_schema(summary="Delete a voice", tags=["Voices"], responses={204: None, **errors(404)})
@@ -215,14 +233,34 @@ class VoiceSampleView(ApiView):
 
 
 def _filtered(
-    rows: QuerySet[Voice], *, search: str = "", language: str = "", kind: str = "", gender: str = ""
-) -> QuerySet[Voice]:
+    actor: Actor, *, search: str = "", language: str = "", kind: str = "", gender: str = "", tag: str = ""
+) -> VoiceQuerySet:
+    rows = voices.usable(actor)
+    tags = VoiceTag.objects.filter(team=actor.team)
     if search:
-        rows = rows.filter(Q(name__icontains=search) | Q(style__icontains=search) | Q(preset=search))
+        rows = rows.filter(
+            Q(name__icontains=search)
+            | Q(style__icontains=search)
+            | Q(preset=search)
+            | Q(language__in=_languages(search))
+            | Q(id__in=tags.filter(name__icontains=search).values("voice"))
+        )
     if language:
         rows = rows.filter(Q(language__iexact=language) | Q(language__istartswith=f"{language}-"))
     if kind:
         rows = rows.filter(kind=kind)
     if gender:
         rows = rows.filter(gender=gender)
+    if tag:
+        rows = rows.filter(id__in=tags.filter(name__iexact=tag).values("voice"))
     return rows
+
+
+def _languages(search: str) -> list[str]:
+    """The engine's languages whose tag, or whose name as the caller reads it, has `search` in it."""
+    wanted = search.casefold()
+    return [
+        tag
+        for tag in capabilities(settings.CHORUS_ENGINE).languages
+        if wanted == tag.casefold() or wanted in language_name(tag).casefold()
+    ]

@@ -27,6 +27,7 @@ from synthesis.models import (
     SynthesisRequest,
     Voice,
     VoiceConsent,
+    VoiceFavourite,
     VoiceVersion,
 )
 from synthesis.services import batches, clips, dispatch
@@ -78,6 +79,8 @@ def _voice(voice: Voice, versions: list[VoiceVersion]) -> dict[str, Any]:
                 "file": one.original_name,
                 "transcript": one.transcript,
                 "consent": one.consent_statement,
+                "consent_language": one.consent_language,
+                "consent_version": one.consent_version,
                 "consent_at": one.consent_at,
             }
             for one in versions
@@ -158,6 +161,7 @@ def erase(user: User) -> dict[str, int]:
     Batch.objects.filter(user=user).delete()
     Script.objects.filter(user=user).delete()
     Favourite.objects.filter(user=user).delete()
+    VoiceFavourite.objects.filter(user=user).delete()
     SettingsPreset.objects.filter(user=user).delete()
     requests.update(text="", title="", instruction="", deleted_at=now, objects_deleted=False)
     VoiceVersion.objects.filter(voice__in=voices).update(

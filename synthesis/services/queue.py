@@ -32,10 +32,11 @@ _AHEAD = """
 WITH clock AS (
     SELECT greatest(0, (SELECT now FROM synthesis_fairclock WHERE engine = %(engine)s AND pool = %(pool)s)) AS now
 ), mine AS (
-    SELECT own.n, greatest(clock.now, t.finish) + own.work / p.weight AS begins,
+    SELECT own.n, own.of_user, greatest(clock.now, t.finish) + own.work / p.weight AS begins,
            coalesce(greatest(clock.now, t.finish) + (own.work - own.last) / p.weight, -1) AS before,
            greatest(own.oldest, t.served_at) AS since
-    FROM (SELECT count(*) AS n, coalesce(sum(greatest(characters, 1)), 0) AS work,
+    FROM (SELECT count(*) AS n, count(*) FILTER (WHERE user_id = %(user)s) AS of_user,
+                 coalesce(sum(greatest(characters, 1)), 0) AS work,
                  (array_agg(greatest(characters, 1) ORDER BY priority, created_at DESC))[1] AS last,
                  least(min(created_at), %(created)s) AS oldest
           FROM synthesis_synthesisrequest
@@ -72,7 +73,7 @@ WITH clock AS (
     WHERE (SELECT yes FROM many) AND x.engine = %(engine)s AND x.pool = %(pool)s AND x.share IS NOT NULL
       AND x.share <= mine.begins AND x.team_id <> %(team)s
 )
-SELECT (SELECT n FROM mine),
+SELECT (SELECT n FROM mine), (SELECT of_user FROM mine),
        (SELECT count(*) FROM others o CROSS JOIN mine
         WHERE (o.begins, o.before, o.since) < (mine.begins, mine.before, mine.since))
        + coalesce(sum(CASE WHEN before <= 1 THEN before ELSE (SELECT count(*) FROM (
@@ -85,10 +86,11 @@ FROM turns
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`ahead` requests will be taken before this one, `ahead_own` of them the same team's."""
+    """`ahead` requests will be taken before this one: `ahead_own` are the same team's, `ahead_user` the same person's."""
 
     ahead: int
     ahead_own: int
+    ahead_user: int = 0
 
     @property
     def position(self) -> int:
@@ -105,6 +107,7 @@ def place(request: SynthesisRequest) -> Place | None:
             _AHEAD,
             {
                 "team": request.team_id,
+                "user": request.user_id,
                 "engine": request.engine,
                 "priority": request.priority,
                 "created": request.created_at,
@@ -113,8 +116,8 @@ def place(request: SynthesisRequest) -> Place | None:
                 "sample": _SAMPLE,
             },
         )
-        own, others = cursor.fetchone()
-    return Place(int(own) + int(others), int(own))
+        own, of_user, others = cursor.fetchone()
+    return Place(int(own) + int(others), int(own), int(of_user))
 
 
 def seconds_per_character(engine: str) -> float:

@@ -48,7 +48,7 @@ def parts(actor: Actor, request_id: UUID) -> tuple[SynthesisRequest, list[Part]]
     spans = sounding.spans(request, output)
     takes: dict[UUID | None, list[SynthesisRequest]] = {}
     found = SynthesisRequest.objects.filter(take_of__request=request, deleted_at=None)
-    for take in found.select_related("output").order_by("id"):
+    for take in found.select_related("output", "user").order_by("id"):
         takes.setdefault(take.take_of_id, []).append(take)
     segments = request.segments.all()
     return request, [

@@ -28,6 +28,7 @@ from accounts.actors import Actor
 from accounts.errors import ChorusError, InvalidInput
 from accounts.services import audit
 from synthesis import storage
+from synthesis.consent import Statement
 from synthesis.errors import NotAVoice
 from synthesis.models import Voice, VoiceConsent
 from synthesis.services import clips, consents, voices
@@ -85,6 +86,8 @@ def export(*, actor: Actor, voice_id: UUID) -> tuple[Voice, bytes]:
             "quality": version.quality,
             "consent": {
                 "statement": version.consent_statement,
+                "statement_language": version.consent_language,
+                "statement_version": version.consent_version,
                 "by": version.consent_by.email if version.consent_by else "",
                 "at": version.consent_at.isoformat(),
                 "recording": _consent(archive, version.consent_recording),
@@ -113,7 +116,15 @@ def _consent(archive: zipfile.ZipFile, consent: VoiceConsent | None) -> dict[str
     }
 
 
-def import_(*, actor: Actor, data: bytes, consent: bool, name: str = "", shared: bool = True) -> Voice:
+def import_(
+    *,
+    actor: Actor,
+    data: bytes,
+    consent: bool,
+    statement: Statement | None = None,
+    name: str = "",
+    shared: bool = True,
+) -> Voice:
     """A voice from a file that `export` made, here or elsewhere, under its own name or another.
 
     Who imports it gives the consent anew; what the file says of the first one is kept in the version's `origin` and
@@ -143,6 +154,7 @@ def import_(*, actor: Actor, data: bytes, consent: bool, name: str = "", shared:
             transcript=first.transcript,
             more=more,
             consent=True,
+            statement=statement,
             consent_recording=recorded,
             gender=package.gender,
             shared=shared,

@@ -11,23 +11,18 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import Conflict, InvalidInput, NotAllowed
 from accounts.models import Team
 from accounts.services import audit, limits
+from synthesis import consent as consents
 from synthesis.engines import capabilities
 from synthesis.errors import VoiceNotFound
-from synthesis.models import Voice, VoiceConsent, VoiceVersion
+from synthesis.models import Voice, VoiceConsent, VoiceQuerySet, VoiceVersion
 from synthesis.services import clips
 from synthesis.services.clips import Recording
-
-#: What somebody who uploads a voice agrees to; the words are stored with each version.
-CONSENT_STATEMENT = gettext_lazy(
-    "This is my own voice, or I have the speaker's permission to clone it and to use it for what my team makes."
-)
 
 
 def create(
@@ -40,6 +35,7 @@ def create(
     transcript: str = "",
     more: Sequence[Recording] = (),
     consent: bool,
+    statement: consents.Statement | None = None,
     consent_recording: VoiceConsent | None = None,
     gender: str = "",
     shared: bool = True,
@@ -51,8 +47,8 @@ def create(
 
     Of `more` recordings of the same speaker the best is used, or number `chosen` (from 1). `window` chooses the part to
     use, in seconds of the original; the best one otherwise. Unless it is `shared`, only who made it and who manages
-    the team sees it. Raises InvalidInput (no consent, not speech, …) and Conflict (`voice_limit_reached`,
-    `voice_name_taken`).
+    the team sees it. `statement` is what whoever consents was shown; the one in their language by default. Raises
+    InvalidInput (no consent, not speech, …) and Conflict (`voice_limit_reached`, `voice_name_taken`).
     """
     actor.require(permissions.VOICES_WRITE)
     name = _checked_name(name)
@@ -70,7 +66,7 @@ def create(
         # Invisible until its files are in storage; the sweep removes it if this process dies before that.
         deleted_at=timezone.now(),
     )
-    version = _agreed(VoiceVersion(voice=voice, number=1, origin=origin or {}), actor)
+    version = _agreed(VoiceVersion(voice=voice, number=1, origin=origin or {}), actor, statement)
     version.consent_recording = consent_recording
     files = clips.fill(
         version,
@@ -96,7 +92,7 @@ def create(
             actor=actor,
             target=voice,
             name=name,
-            consent=version.consent_statement,
+            **_as_agreed(version),
             **details,
         )
     return voice
@@ -108,6 +104,7 @@ def record_again(
     voice_id: UUID,
     recordings: Sequence[Recording],
     consent: bool,
+    statement: consents.Statement | None = None,
     window: tuple[float, float] | None = None,
 ) -> Voice:
     """A new version of a voice from other recordings of its speaker; requests that were made with an older one keep it.
@@ -117,7 +114,7 @@ def record_again(
     actor.require(permissions.VOICES_WRITE)
     voice = _changeable(actor, voice_id)
     check_consent(consent)
-    version = _agreed(VoiceVersion(voice=voice), actor)
+    version = _agreed(VoiceVersion(voice=voice), actor, statement)
     version.consent_recording_id = current(voice).consent_recording_id
     files = clips.fill(version, recordings, team_id=actor.team.id, language=voice.language, window=window)
     clips.store(files)
@@ -130,16 +127,27 @@ def record_again(
             actor=actor,
             target=voice,
             version=version.number,
-            consent=version.consent_statement,
+            **_as_agreed(version),
         )
     return voice
 
 
-def _agreed(version: VoiceVersion, actor: Actor) -> VoiceVersion:
+def _agreed(version: VoiceVersion, actor: Actor, statement: consents.Statement | None) -> VoiceVersion:
     """With the consent that `actor` has just given."""
+    statement = statement or consents.current()
     version.consent_by, version.consent_at = actor.user, timezone.now()
-    version.consent_statement = str(CONSENT_STATEMENT)
+    version.consent_statement = statement.text
+    version.consent_language, version.consent_version = statement.language, statement.version
     return version
+
+
+def _as_agreed(version: VoiceVersion) -> dict[str, Any]:
+    """For the audit log."""
+    return {
+        "consent": version.consent_statement,
+        "consent_language": version.consent_language,
+        "consent_version": version.consent_version,
+    }
 
 
 def _add(voice: Voice, version: VoiceVersion) -> None:
@@ -256,18 +264,27 @@ def delete(*, actor: Actor, voice_id: UUID) -> None:
         audit.record("voice.deleted", actor=actor, target=voice, name=voice.name)
 
 
+def usable(actor: Actor) -> VoiceQuerySet:
+    """What `actor` may speak with, with everything that is shown of it."""
+    return (
+        Voice.objects.usable(actor).marked(actor).select_related("created_by", "current_version__consent_by")
+    )
+
+
 def find(actor: Actor, voice_id: UUID) -> Voice:
     """A preset or one of the team's own; VoiceNotFound."""
     actor.require(permissions.VOICES_READ)
-    voice = (
-        Voice.objects.usable(actor)
-        .select_related("created_by", "current_version__consent_by")
-        .filter(id=voice_id)
-        .first()
-    )
+    voice = usable(actor).filter(id=voice_id).first()
     if voice is None:
         raise VoiceNotFound
     return voice
+
+
+def seen(actor: Actor, voice_id: UUID) -> Voice:
+    """What `actor` may look at: a preset or one of the team's own, also one that is blocked; VoiceNotFound."""
+    actor.require(permissions.VOICES_READ)
+    found = usable(actor).filter(id=voice_id).first()
+    return found if found is not None else find_own(actor, voice_id)
 
 
 def find_own(actor: Actor, voice_id: UUID, *, lock: bool = False) -> Voice:
@@ -306,7 +323,7 @@ def check_consent(consent: bool) -> None:
     if not consent:
         raise InvalidInput(
             _("A voice needs the consent of its speaker. Confirm: “%(statement)s”")
-            % {"statement": CONSENT_STATEMENT},
+            % {"statement": consents.current().text},
             code="consent_required",
             param="consent",
         )

@@ -117,8 +117,12 @@ def request_peaks(request: PageRequest, request_id: UUID) -> HttpResponseBase:
 @require_safe
 @team_page
 def voice_sample(request: PageRequest, voice_id: UUID) -> HttpResponseBase:
-    """How a voice sounds."""
-    return delivery.serve_sample(request, voices.find(request.actor, voice_id))
+    """How a voice sounds, or how one of its versions did."""
+    voice = voices.find(request.actor, voice_id)
+    number = request.GET.get("version", "")
+    if number.isascii() and number.isdigit() and len(number) < 9:
+        voice.current_version = voices.find_version(voice, int(number))
+    return delivery.serve_sample(request, voice)
 
 
 @require_safe

@@ -11,12 +11,15 @@ from django.urls import reverse
 from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
-from accounts.templatetags.ui import about, when
+from accounts.models import User
+from accounts.templatetags.ui import about, clock, when
 from synthesis import presets
+from synthesis.engines import capabilities
+from synthesis.languages import language_name
 from synthesis.models import Format, Status, SynthesisRequest, Voice
 from synthesis.services import queue
 from synthesis.services.takes import Part
-from synthesis.web.wording import excerpt, gender_name, language_name
+from synthesis.web.wording import excerpt, gender_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +34,17 @@ class VoiceCard:
     meta: str
     search_words: str
     sample_url: str
+    favourite: bool
+    tags: list[str]
 
 
 def voice_card(voice: Voice) -> VoiceCard:
-    """How `voice` is shown in grids and in the studio's picker."""
+    """How `voice` is shown in grids and in the studio's picker; with its marks after `VoiceQuerySet.marked`."""
     preset = presets.find(voice.engine, voice.preset)
     parts = [language_name(voice.language), gender_name(voice.gender), _(voice.style) if voice.style else ""]
     meta = " · ".join(part for part in parts if part)
+    tags = [tag.name for tag in getattr(voice, "team_tags", [])]
+    known_as = [voice.name, preset.name_zh if preset else "", meta, voice.preset, voice.language, *tags]
     return VoiceCard(
         id=voice.id,
         name=voice_name(voice),
@@ -45,8 +52,10 @@ def voice_card(voice: Voice) -> VoiceCard:
         language=voice.language,
         gender=voice.gender,
         meta=meta,
-        search_words=f"{voice.name} {preset.name_zh if preset else ''} {meta} {voice.preset} {voice.language}",
+        search_words=" ".join(known_as),
         sample_url="" if preset and not preset.sample.is_file() else reverse("voice_sample", args=[voice.id]),
+        favourite=bool(getattr(voice, "is_favourite", False)),
+        tags=tags,
     )
 
 
@@ -85,11 +94,11 @@ class RequestCard:
     has_text: bool
 
 
-def request_card(request: SynthesisRequest) -> RequestCard:
-    """How `request` (with `voice` and `output` selected) is shown; asks for its place only while it waits."""
+def request_card(request: SynthesisRequest, reader: User) -> RequestCard:
+    """How `request` (with `voice` and `output`) is shown to `reader`; asks for its place only while it waits."""
     output = getattr(request, "output", None)
     heading = request.title or excerpt(request.text)
-    now = _now(request, expired=output is None)
+    now = _now(request, reader, expired=output is None)
     audio = reverse("request_audio", args=[request.id])
     # A recording that was joined anew is another one to the browser's cache.
     version = f"?v={output.sha256[:12]}" if output else ""
@@ -120,7 +129,9 @@ def request_card(request: SynthesisRequest) -> RequestCard:
 
 @dataclass(frozen=True, slots=True)
 class TakeCard:
-    """A take of a part; `id` is empty for the first sound. `now` says what it is doing while it is not ready."""
+    """A take of a part; `id` is empty for the first sound. `now` says what it is doing while it is not ready, and
+    `settings` how it was made.
+    """
 
     id: str
     label: str
@@ -129,6 +140,7 @@ class TakeCard:
     ready: bool
     open: bool
     now: str
+    settings: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +154,15 @@ class PartCard:
     characters: int
     takes: list[TakeCard]
 
+    @property
+    def comparable(self) -> list[TakeCard]:
+        """Those that can be heard, where there is more than one."""
+        ready = [take for take in self.takes if take.ready]
+        return ready if len(ready) > 1 else []
 
-def part_card(request: SynthesisRequest, part: Part, *, characters: int) -> PartCard:
-    """How a part is shown, the first sound as the first of its takes."""
+
+def part_card(request: SynthesisRequest, part: Part, reader: User, *, characters: int) -> PartCard:
+    """How a part is shown to `reader`, the first sound as the first of its takes."""
     segment = part.segment
     first = TakeCard(
         id="",
@@ -154,6 +172,7 @@ def part_card(request: SynthesisRequest, part: Part, *, characters: int) -> Part
         ready=True,
         open=False,
         now="",
+        settings=_made_with(request, segment.seconds),
     )
     others = [
         TakeCard(
@@ -163,7 +182,8 @@ def part_card(request: SynthesisRequest, part: Part, *, characters: int) -> Part
             chosen=segment.take_id == take.id,
             ready=getattr(take, "output", None) is not None,
             open=not take.is_final,
-            now=_now(take, expired=not hasattr(take, "output")),
+            now=_now(take, reader, expired=not hasattr(take, "output")),
+            settings=_made_with(take, take.output.seconds if hasattr(take, "output") else None),
         )
         for number, take in enumerate(part.takes, 2)
     ]
@@ -171,12 +191,29 @@ def part_card(request: SynthesisRequest, part: Part, *, characters: int) -> Part
     return PartCard(segment.index, text, part.start, part.end, characters, [first, *others])
 
 
-def request_cards(requests: Iterable[SynthesisRequest]) -> list[RequestCard]:
+def _made_with(request: SynthesisRequest, seconds: float | None) -> list[str]:
+    """What tells takes of the same words apart: length, seed, direction, speed, who asked for it and when."""
+    seeded = capabilities(request.engine).seed
+    return [
+        words
+        for words in (
+            clock(seconds),
+            _("seed %(n)d") % {"n": request.seed} if seeded else "",
+            request.instruction,
+            f"{request.speed:g}×" if request.speed != 1 else "",
+            request.user.get_short_name(),
+            when(request.created_at),
+        )
+        if words
+    ]
+
+
+def request_cards(requests: Iterable[SynthesisRequest], reader: User) -> list[RequestCard]:
     """Cards for several requests."""
-    return [request_card(request) for request in requests]
+    return [request_card(request, reader) for request in requests]
 
 
-def _now(request: SynthesisRequest, *, expired: bool) -> str:
+def _now(request: SynthesisRequest, reader: User, *, expired: bool) -> str:
     match request.status:
         case Status.SUCCEEDED:
             return _("The recording was deleted when its time was over.") if expired else _("Ready to listen")
@@ -198,21 +235,11 @@ def _now(request: SynthesisRequest, *, expired: bool) -> str:
         if outlook.seconds is None:
             return speaking
         return _("%(doing)s · %(time)s left") % {"doing": speaking, "time": about(outlook.seconds)}
-    return _waiting(outlook)
+    return _waiting(outlook, of_reader=request.user_id == reader.id)
 
 
-def _waiting(outlook: queue.Outlook) -> str:
-    ahead = outlook.place.ahead if outlook.place else 0
-    own = outlook.place.ahead_own if outlook.place else 0
-    if ahead == 0:
-        place = _("Next in line")
-    else:
-        place = ngettext("%(n)d ahead", "%(n)d ahead", ahead) % {"n": ahead}
-        if own == ahead:
-            every = ngettext("from your team", "all from your team", own)
-            place = _("%(place)s, %(whose)s") % {"place": place, "whose": every}
-        elif own:
-            place = _("%(place)s, %(own)d of them from your team") % {"place": place, "own": own}
+def _waiting(outlook: queue.Outlook, *, of_reader: bool) -> str:
+    place = _place(outlook.place, of_reader=of_reader)
     if outlook.starting:
         return _("%(place)s · a worker is starting: loading the voice model takes up to a few minutes") % {
             "place": place
@@ -222,6 +249,25 @@ def _waiting(outlook: queue.Outlook) -> str:
     if outlook.seconds is None:
         return place
     return _("%(place)s · ready in %(time)s") % {"place": place, "time": about(outlook.seconds)}
+
+
+def _place(where: queue.Place | None, *, of_reader: bool) -> str:
+    """How many are ahead and whose they are: one's own first, since one can cancel those."""
+    if where is None or where.ahead == 0:
+        return _("Next in line")
+    place = ngettext("%(n)d ahead", "%(n)d ahead", where.ahead) % {"n": where.ahead}
+    yours = where.ahead_user if of_reader else 0
+    if yours == where.ahead:
+        every = ngettext("yours", "all yours", yours)
+        return _("%(place)s, %(whose)s") % {"place": place, "whose": every}
+    if yours:
+        return _("%(place)s, %(own)d of them yours") % {"place": place, "own": yours}
+    if where.ahead_own == where.ahead:
+        every = ngettext("from your team", "all from your team", where.ahead_own)
+        return _("%(place)s, %(whose)s") % {"place": place, "whose": every}
+    if where.ahead_own:
+        return _("%(place)s, %(own)d of them from your team") % {"place": place, "own": where.ahead_own}
+    return place
 
 
 def _notice(request: SynthesisRequest) -> str:

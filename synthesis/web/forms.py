@@ -10,10 +10,11 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from accounts.web.forms import Styled, offer
+from synthesis.consent import Statement
 from synthesis.engines import Capabilities, capabilities
+from synthesis.languages import language_name
 from synthesis.models import Format, Voice, VoiceVersion
 from synthesis.services import submission
-from synthesis.web.wording import language_name
 
 
 def engine() -> Capabilities:
@@ -108,19 +109,36 @@ class VoiceForm(Styled, forms.Form):
         help_text=_("Word for word, if you have it: cloning becomes closer to the original."),
         widget=forms.Textarea(attrs={"rows": 3}),
     )
+    shared = forms.BooleanField(
+        label=_("Share it with the whole team"),
+        required=False,
+        initial=True,
+        help_text=_("Otherwise only you and those who manage the team see it."),
+    )
     consent = forms.BooleanField(
         error_messages={
             "required": _("Without the consent of the person who speaks, a voice cannot be kept.")
         },
     )
 
-    def __init__(self, *args: Any, statement: str, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, statement: Statement, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["consent"].label = statement
+        #: What is shown and agreed to.
+        self.statement = statement
+        self.fields["consent"].label = statement.text
         reader = (get_language() or "en").split("-")[0]
         spoken = [tag for tag in engine().languages if tag.split("-")[0] == reader]
         self.fields["language"].initial = spoken[0] if spoken else None
         offer(self, "language", [(tag, language_name(tag)) for tag in engine().languages])
+
+
+class RecordAgainForm(VoiceForm):
+    """Another recording of a voice that there is already: what the voice is called and whose it is stays."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("name", "language", "shared"):
+            del self.fields[name]
 
 
 class VoiceUpdateForm(Styled, forms.Form):
@@ -139,7 +157,15 @@ class VoiceUpdateForm(Styled, forms.Form):
         label=_("To (seconds)"), min_value=0, widget=forms.NumberInput(attrs={"step": "0.1"})
     )
 
-    def __init__(self, *args: Any, voice: Voice, version: VoiceVersion, **kwargs: Any) -> None:
+    shared = forms.BooleanField(
+        label=_("Share it with the whole team"),
+        required=False,
+        help_text=_("Otherwise only who made it and those who manage the team see it."),
+    )
+
+    def __init__(
+        self, *args: Any, voice: Voice, version: VoiceVersion, may_share: bool, **kwargs: Any
+    ) -> None:
         kwargs["initial"] = {
             "name": voice.name,
             "language": voice.language,
@@ -147,8 +173,11 @@ class VoiceUpdateForm(Styled, forms.Form):
             "transcript": version.transcript,
             "start": round(version.window_start, 1),
             "end": round(version.window_end, 1),
+            "shared": voice.shared,
         }
         super().__init__(*args, **kwargs)
+        if not may_share:
+            del self.fields["shared"]
         offer(self, "language", [(tag, language_name(tag)) for tag in engine().languages])
         for name in ("start", "end"):
             self.fields[name].widget.attrs["max"] = round(version.original_seconds, 1)

@@ -110,7 +110,7 @@ def history(request: PageRequest) -> HttpResponse:
     members = Membership.objects.filter(team=team).select_related("user")
     context = {
         "page": page,
-        "items": request_cards(page.object_list),
+        "items": request_cards(page.object_list, request.user),
         "filters": filters,
         "states": states,
         "people": sorted((str(one.user_id), one.user.get_short_name()) for one in members),
@@ -139,7 +139,7 @@ def favourite(request: PageRequest, request_id: UUID) -> HttpResponse:
     if not request.htmx:
         return redirect("request", request_id)
     found = service.find(request.actor, request_id)
-    return fragment(request, "studio/favourite.html", context={"item": request_card(found)})
+    return fragment(request, "studio/favourite.html", context={"item": request_card(found, request.user)})
 
 
 @require_POST

@@ -14,9 +14,9 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from accounts import permissions
 from accounts.web.shell import PageRequest, fragment, show, team_page
+from synthesis.languages import language_name
 from synthesis.services import requests as service
 from synthesis.web.cards import request_card
-from synthesis.web.wording import language_name
 
 
 @require_safe
@@ -26,7 +26,7 @@ def detail(request: PageRequest, request_id: UUID) -> HttpResponse:
     found = service.find(request.actor, request_id)
     output = getattr(found, "output", None)
     context = {
-        "item": request_card(found),
+        "item": request_card(found, request.user),
         "request_row": found,
         "output": output,
         "language": language_name(found.language),
@@ -42,7 +42,7 @@ def detail(request: PageRequest, request_id: UUID) -> HttpResponse:
 def card(request: PageRequest, request_id: UUID) -> HttpResponse:
     """The card as it is now, for a page that shows it already."""
     found = service.find(request.actor, request_id)
-    return fragment(request, "studio/request_card.html", context={"item": request_card(found)})
+    return fragment(request, "studio/request_card.html", context={"item": request_card(found, request.user)})
 
 
 @require_POST
@@ -53,7 +53,7 @@ def cancel(request: PageRequest, request_id: UUID) -> HttpResponse:
     if not request.htmx:
         return redirect("request", request_id)
     found = service.find(request.actor, request_id)
-    return fragment(request, "studio/request_card.html", context={"item": request_card(found)})
+    return fragment(request, "studio/request_card.html", context={"item": request_card(found, request.user)})
 
 
 @require_POST

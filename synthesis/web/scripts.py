@@ -24,12 +24,12 @@ from accounts.services import rates
 from accounts.web.forms import Styled
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis.audio import encode
+from synthesis.languages import language_name
 from synthesis.models import Format, Script, ScriptLine, Status, Voice
 from synthesis.services import bundles
 from synthesis.services import scripts as service
 from synthesis.text import clean, dialogue
 from synthesis.web.cards import RequestCard, request_card, voice_name
-from synthesis.web.wording import language_name
 
 PAGE = 20
 #: A file of subtitles of a long film has 200 kB.
@@ -172,7 +172,7 @@ def lines(request: PageRequest, script_id: UUID) -> HttpResponse:
 def _context(request: PageRequest, found: Script) -> dict[str, Any]:
     of_script = service.lines(found)
     pairs: list[tuple[ScriptLine, RequestCard | None]] = [
-        (line, request_card(line.request) if line.request else None) for line in of_script
+        (line, request_card(line.request, request.user) if line.request else None) for line in of_script
     ]
     ready = [line for line in of_script if line.request and hasattr(line.request, "output")]
     return {

@@ -14,10 +14,10 @@ from accounts import permissions
 from accounts.errors import ChorusError
 from accounts.web.shell import PageRequest, team_page
 from synthesis import instructions
+from synthesis.languages import language_name
 from synthesis.services import estimate, submission
 from synthesis.text import pronunciation
 from synthesis.web.forms import engine
-from synthesis.web.wording import language_name
 
 #: Longest word whose phonemes, and longest text whose readings, somebody may ask for.
 _LONGEST = 40

@@ -18,12 +18,12 @@ from accounts import permissions
 from accounts.errors import ChorusError
 from accounts.services import limits, rates
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
+from synthesis.languages import language_name
 from synthesis.models import SynthesisRequest, Voice, Worker
 from synthesis.services import requests, settings_presets, submission
 from synthesis.web import first_steps, steering
 from synthesis.web.cards import VoiceCard, request_card, request_cards, voice_card
 from synthesis.web.forms import StudioForm, engine
-from synthesis.web.wording import language_name
 
 #: Requests under the editor; the rest is in the history.
 RECENT = 8
@@ -37,7 +37,7 @@ def studio(request: PageRequest) -> HttpResponse:
     recent = requests.visible(request.actor).filter(user=request.user)[:RECENT]
     context = {
         **_editor(request, StudioForm(initial=_initial(request))),
-        "recent": request_cards(recent),
+        "recent": request_cards(recent, request.user),
         "events_url": reverse("events"),
         "first_steps": first_steps.steps(request),
         "workers_alive": Worker.objects.alive().filter(engine=engine().name).exists(),
@@ -57,12 +57,19 @@ def submit(request: PageRequest) -> HttpResponse:
         if request.htmx:
             answer = fragment(request, "studio/form.html", context=context, status=422)
             return reswap(retarget(answer, "#studio-form"), "outerHTML")
-        context["recent"] = request_cards(requests.visible(request.actor).filter(user=request.user)[:RECENT])
+        context["recent"] = request_cards(
+            requests.visible(request.actor).filter(user=request.user)[:RECENT], request.user
+        )
         context["events_url"] = reverse("events")
         context["workers_alive"] = context["may_submit"] = True
         return show(request, "studio/studio.html", context, section="studio", status=422)
     if request.htmx:
-        context = {"item": request_card(made), "clear_errors": True, **_counts(request), "oob_count": True}
+        context = {
+            "item": request_card(made, request.user),
+            "clear_errors": True,
+            **_counts(request),
+            "oob_count": True,
+        }
         return fragment(request, "studio/request_card.html", "studio/count.html", context=context, status=201)
     return redirect(f"{reverse('studio')}#request-{made.id}")
 
@@ -120,7 +127,7 @@ def _initial(request: PageRequest) -> dict[str, Any]:
 
 def _editor(request: PageRequest, form: StudioForm) -> dict[str, Any]:
     """What the form's partial needs: voices by name (the team's own first), the one chosen, limits."""
-    usable = Voice.objects.usable(request.actor)
+    usable = Voice.objects.usable(request.actor).marked(request.actor)
     voices = sorted((voice_card(voice) for voice in usable), key=_order(get_language()))
     wanted = str(form["voice"].value() or "") or _last_voice(request)
     chosen = next((voice for voice in voices if str(voice.id) == wanted), voices[0] if voices else None)
@@ -130,6 +137,7 @@ def _editor(request: PageRequest, form: StudioForm) -> dict[str, Any]:
         "voices": voices,
         "chosen": chosen,
         "own_voices": any(voice.kind == Voice.Kind.CLONED for voice in voices),
+        "favourite_voices": any(voice.favourite for voice in voices),
         "voice_languages": [(tag, language_name(tag)) for tag in languages],
         "settings_presets": settings_presets.own(request.actor),
         "given": _given(request),
@@ -147,13 +155,14 @@ def _given(request: PageRequest) -> str:
     return "voice" if request.GET.get("voice") else ""
 
 
-def _order(reader: str | None) -> Callable[[VoiceCard], tuple[bool, bool, str, str]]:
-    """The team's own first, then those that speak the reader's language."""
+def _order(reader: str | None) -> Callable[[VoiceCard], tuple[bool, bool, bool, str, str]]:
+    """Favourites first, then the team's own, then those that speak the reader's language."""
     base = (reader or "en").split("-")[0]
 
-    def key(voice: VoiceCard) -> tuple[bool, bool, str, str]:
+    def key(voice: VoiceCard) -> tuple[bool, bool, bool, str, str]:
         foreign = voice.language.split("-")[0] != base
-        return voice.kind != Voice.Kind.CLONED, foreign, voice.language, voice.name.lower()
+        own = voice.kind == Voice.Kind.CLONED
+        return not voice.favourite, not own, foreign, voice.language, voice.name.lower()
 
     return key
 

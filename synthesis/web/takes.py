@@ -71,10 +71,10 @@ def context(request: PageRequest, request_id: UUID) -> dict[str, object]:
     """What the list of parts needs."""
     found, of_request = service.parts(request.actor, request_id)
     cards: list[PartCard] = [
-        part_card(found, part, characters=clean.count(part.segment.text)) for part in of_request
+        part_card(found, part, request.user, characters=clean.count(part.segment.text)) for part in of_request
     ]
     return {
-        "item": request_card(requests.find(request.actor, request_id)),
+        "item": request_card(requests.find(request.actor, request_id), request.user),
         "parts": cards,
         "may_speak": request.actor.can(permissions.SYNTHESES_WRITE),
     }

@@ -17,6 +17,8 @@ from synthesis.web import (
     team_settings,
     team_usage,
     team_webhooks,
+    voice_marks,
+    voice_versions,
     voices,
 )
 
@@ -82,6 +84,11 @@ urlpatterns = [
     path("voices/check/", voices.check, name="voice_check"),
     path("voices/<uuid:voice_id>/", voices.detail, name="voice"),
     path("voices/<uuid:voice_id>/delete/", voices.delete, name="voice_delete"),
+    path("voices/<uuid:voice_id>/again/", voice_versions.again, name="voice_again"),
+    path("voices/<uuid:voice_id>/version/", voice_versions.go_back, name="voice_version"),
+    path("voices/<uuid:voice_id>/preview/", voice_versions.preview, name="voice_preview"),
+    path("voices/<uuid:voice_id>/tags/", voice_marks.tags, name="voice_tags"),
+    path("voices/<uuid:voice_id>/favourite/", voice_marks.favourite, name="voice_favourite"),
     path("voices/<uuid:voice_id>/report/", misuse.report, name="voice_report"),
     path("voices/<uuid:voice_id>/sample/", audio.voice_sample, name="voice_sample"),
     path("voices/<uuid:voice_id>/original/", audio.voice_original, name="voice_original"),

@@ -150,3 +150,13 @@ def test_sign_in_by_e_mail_in_any_case(client):
     factories.owner("Alice")
     assert client.login(username="ALICE@Example.ORG", password=factories.PASSWORD)
     assert re.fullmatch(r"argon2.*", User.objects.get().password)
+
+
+def test_names_may_repeat_and_an_operator_is_told():
+    one, other = factories.owner("Alice", team="Twin"), factories.owner("Bob", team="twin")
+    assert teams.named(str(other.actor.team.id)) == other.actor.team
+    assert teams.named("nobody") is None
+    with pytest.raises(InvalidInput) as caught:
+        teams.named("TWIN")
+    assert caught.value.code == "team_ambiguous"
+    assert one.actor.team != other.actor.team

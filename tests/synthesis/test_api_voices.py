@@ -114,6 +114,7 @@ class TestList:
             "consent": None,
             "shared": True,
             "owner": None,
+            "tags": [],
             "sample_url": f"http://testserver{URL}/{preset.id}/sample",
             "created_at": hers["created_at"],
             "voice_id": str(preset.id),
@@ -151,6 +152,22 @@ class TestList:
         assert found(language="e") == []
         assert found(kind="cloned") == ["Mine"]
         assert found(gender="male") == ["Robin"]
+        assert found(search="english (us") == ["Mine", "Hibari"], "as the language is called"
+
+    def test_by_tag(self, client, alice, charlie):
+        hibari, mine = factories.preset(), _own(alice)
+        for voice, tags in ((hibari, ["news"]), (mine, ["News", "calm"])):
+            response = client.patch(
+                f"{URL}/{voice.id}", {"tags": tags}, content_type="application/json", headers=alice.headers
+            )
+            assert response.status_code == 200, response.content
+        assert response.json()["tags"] == ["calm", "news"], "as the team writes it elsewhere"
+        assert self._names(client.get(URL, {"tag": "NEWS"}, headers=alice.headers)) == ["Mine", "Hibari"]
+        assert self._names(client.get(URL, {"tag": "calm"}, headers=alice.headers)) == ["Mine"]
+        assert self._names(client.get(URL, {"search": "cal"}, headers=alice.headers)) == ["Mine"]
+        assert self._names(client.get(URL, {"tag": "ne"}, headers=alice.headers)) == []
+        assert self._names(client.get(URL, {"tag": "news"}, headers=charlie.headers)) == []
+        assert client.get(f"{URL}/{hibari.id}", headers=charlie.headers).json()["tags"] == []
 
     def test_pages(self, client, alice):
         for name in "ABC":
@@ -175,7 +192,7 @@ class TestList:
     def test_a_page_costs_the_same_for_any_number(self, client, alice, django_assert_max_num_queries):
         for number in range(5):
             _own(alice, f"V{number}")
-        with django_assert_max_num_queries(4):
+        with django_assert_max_num_queries(5):
             client.get(URL, headers=alice.headers)
 
 
@@ -195,6 +212,14 @@ class TestCreate:
         assert body["consent"]["by"] == "alice@example.org"
         assert voice.current_version.original_name == clip
         assert "RateLimit" in response.headers
+
+    def test_with_tags_and_what_was_agreed_to(self, client, alice):
+        response = _create(client, alice, tags=["news, calm", "Customer A"])
+        assert response.status_code == 201, response.content
+        assert response.json()["tags"] == ["calm", "Customer A", "news"]
+        consent = response.json()["consent"]
+        assert (consent["language"], consent["version"]) == ("en", 1)
+        assert "permission" in consent["statement"]
 
     def test_a_chosen_part(self, client, alice):
         response = _create(client, alice, window_start="0.5", window_end="5")
@@ -231,6 +256,7 @@ class TestCreate:
             ({"consent": "false"}, "consent_required", "consent"),
             ({"consent": "maybe"}, "consent_required", "consent"),
             ({"gender": "robot"}, "gender_unknown", "gender"),
+            ({"tags": "x" * 41}, "tag_invalid", "tags"),
             ({"transcript": "x" * 2001}, "transcript_invalid", "transcript"),
             ({"transcript": "<|endofprompt|>"}, "transcript_invalid", "transcript"),
             ({"window_start": "1"}, "window_invalid", "window_start"),

@@ -28,6 +28,7 @@ def values(**changed):
         "language": "en-US",
         "transcript": "",
         "consent": "on",
+        "shared": "on",
         "audio": recording(),
     } | changed
 
@@ -119,8 +120,13 @@ def test_detail(sign_in, alice, bob, charlie, jane):
     assert sign_in(charlie).get(f"/voices/{jane.id}/").status_code == 404
 
 
-def test_a_preset_has_no_page(sign_in, alice, hibari):
-    assert sign_in(alice).get(f"/voices/{hibari.id}/").status_code == 404
+def test_a_presets_page(sign_in, alice, hibari):
+    client = sign_in(alice)
+    page = client.get(f"/voices/{hibari.id}/").content.decode()
+    assert "<h1>Hibari</h1>" in page
+    assert "Change it" not in page
+    assert "Consent" not in page
+    assert client.post(f"/voices/{hibari.id}/", {"name": "Mine"}).status_code == 404
 
 
 def unchanged(page: str) -> dict[str, str]:
@@ -129,7 +135,7 @@ def unchanged(page: str) -> dict[str, str]:
     inputs = {name: re.search(rf'name="{name}" value="([^"]*)"', page).group(1) for name in names}
     # Suggested by speech recognition where that is installed.
     transcript = re.search(r'<textarea name="transcript"[^>]*>\n?(.*?)</textarea>', page, re.DOTALL).group(1)
-    return inputs | {"language": "en-US", "gender": "", "transcript": unescape(transcript)}
+    return inputs | {"language": "en-US", "gender": "", "shared": "on", "transcript": unescape(transcript)}
 
 
 def test_change_the_name(sign_in, alice, charlie, jane):
@@ -164,7 +170,8 @@ def test_delete(sign_in, alice, charlie, vera, jane):
     path = f"/voices/{jane.id}/delete/"
     assert sign_in(charlie).post(path).status_code == 404
     assert sign_in(vera).post(path).status_code == 403
-    assert sign_in(alice).get(path).status_code == 405
+    assert sign_in(alice).get(path).status_code == 200
+    assert sign_in(vera).get(path).status_code == 403
     assert sign_in(alice).post(path, headers=HTMX).headers["HX-Redirect"] == "/voices/"
     assert sign_in(alice).get(f"/voices/{jane.id}/").status_code == 404
 

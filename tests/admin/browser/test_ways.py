@@ -261,14 +261,15 @@ def test_a_person_is_exported_and_erased_with_a_report(panel, played):
 @pytest.mark.parametrize(
     ("language", "report", "wrong", "happened", "send", "thanks"),
     [
-        ("en", "Report misuse of Hibari", "deceive", "What happened?", "Send the report", "Thank you"),
-        ("zh", "举报 Hibari 被滥用", "欺骗", "发生了什么？", "提交举报", "谢谢"),
+        ("en", "Report misuse of this voice", "deceive", "What happened?", "Send the report", "Thank you"),
+        ("zh", "举报这个音色被滥用", "欺骗", "发生了什么？", "提交举报", "谢谢"),
     ],
 )
 def test_a_voice_is_reported_by_a_member_and_blocked_by_staff(
     panel, played, mailoutbox, language, report, wrong, happened, send, thanks
 ):
     theirs = panel("/voices/", played.charlie.user, language=language)
+    theirs.get_by_role("link", name="Hibari", exact=True).click()
     theirs.get_by_role("link", name=report).click()
     theirs.get_by_text(wrong).click()
     theirs.get_by_label(happened).fill("A caller used it to get my password.")

@@ -9,6 +9,7 @@ import "./live.js";
 import "./wave.js";
 import "./listen.js";
 import "./parts.js";
+import "./compare.js";
 import "./bulk.js";
 import "./ask.js";
 import "./notify.js";

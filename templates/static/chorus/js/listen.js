@@ -2,10 +2,42 @@
 // piece of news; the dock at the bottom says what plays and stops it.
 import { announce, enhance, on } from "./dom.js";
 import { playOnly } from "./sound.js";
+import { draw } from "./wave.js";
+
+/** A bar of the growing waveform for so many milliseconds of sound, and the bars that fill the dock at first. */
+const BAR_MS = 150;
+const BARS = 60;
 
 const audio = new Audio();
 audio.preload = "none";
 let playing = "";
+let levels = [];
+let ears = null;
+
+/** What is heard is also measured, where the browser allows it without a press; else there is sound and no waveform. */
+async function measure() {
+  if (ears || !("AudioContext" in window)) return;
+  const context = new AudioContext();
+  // A context that does not run would swallow the sound.
+  if (context.state !== "running") await Promise.race([context.resume(), new Promise((end) => setTimeout(end, 500))]);
+  if (context.state !== "running") {
+    context.close();
+    return;
+  }
+  ears = context.createAnalyser();
+  ears.fftSize = 4096;
+  context.createMediaElementSource(audio).connect(ears).connect(context.destination);
+}
+
+setInterval(() => {
+  const canvas = dock()?.querySelector("canvas");
+  if (!ears || !playing || audio.paused || !canvas || audio.readyState < 3) return;
+  const samples = new Float32Array(ears.fftSize);
+  ears.getFloatTimeDomainData(samples);
+  levels.push(Math.max(...samples.map(Math.abs)));
+  const empty = Math.max(0, BARS - levels.length);
+  draw(canvas, [...levels, ...Array(empty).fill(0)], levels.length / (levels.length + empty));
+}, BAR_MS);
 
 const dock = () => document.getElementById("dock");
 
@@ -32,6 +64,7 @@ function mark() {
 /** Play the request as it is made, from its beginning. */
 export function listen(id, address) {
   playing = id;
+  levels = [];
   audio.src = address;
   show("waiting");
   mark();
@@ -48,6 +81,7 @@ function stop() {
 
 audio.addEventListener("playing", () => {
   show("playing");
+  measure();
   announce(dock()?.dataset.playing);
 });
 audio.addEventListener("waiting", () => show("waiting"));

@@ -9,15 +9,19 @@ enhance("[data-picker]", (picker) => {
   const choices = [...picker.querySelectorAll("[data-choice]")];
   const empty = picker.querySelector("[data-picker-empty]");
 
+  const inGroup = (choice, group) => {
+    if (group === "own") return choice.dataset.kind === "cloned";
+    if (group === "favourite") return "favourite" in choice.dataset;
+    return !group || choice.dataset.language === group;
+  };
+
   const filter = () => {
     const words = (search?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    const language = languages.find((radio) => radio.checked)?.value ?? "";
+    const group = languages.find((radio) => radio.checked)?.value ?? "";
     let shown = 0;
     for (const choice of choices) {
-      const inLanguage =
-        !language || (language === "own" ? choice.dataset.kind === "cloned" : choice.dataset.language === language);
       const matches = words.every((word) => choice.dataset.words.toLowerCase().includes(word));
-      choice.hidden = !(inLanguage && matches);
+      choice.hidden = !(inGroup(choice, group) && matches);
       if (!choice.hidden) shown += 1;
     }
     empty.hidden = shown > 0;

@@ -5,7 +5,8 @@ const BAR = 2;
 const GAP = 1;
 let queue = Promise.resolve();
 
-function draw(canvas, peaks, share) {
+/** Draw `peaks` (0 to 1) over the whole canvas; the first `share` of them as played. */
+export function draw(canvas, peaks, share) {
   const scale = devicePixelRatio || 1;
   const width = canvas.clientWidth;
   const height = canvas.clientHeight;
