@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import get_language
 from django.views.decorators.http import require_safe
@@ -98,7 +100,13 @@ def _parser() -> MarkdownIt:
     parser.use(attrs_block_plugin, allowed=["id"])
     # Pages in Chinese give their headings the English ids in braces, so that links from alerts work in both.
     parser.use(anchors_plugin, min_level=2, max_level=3)
+    parser.add_render_rule("fence", _code)
     return parser
+
+
+def _code(_renderer: object, tokens: Sequence[Token], index: int, _options: object, _env: object) -> str:
+    """A block of code, which scrolls where it is wide: by keyboard it can only be scrolled with the focus on it."""
+    return f'<pre tabindex="0"><code>{escape(tokens[index].content)}</code></pre>\n'
 
 
 @lru_cache(maxsize=64)
@@ -128,3 +136,4 @@ def _scroll_tables(tokens: list[Token]) -> None:
     for token in tokens:
         if token.type == "table_open":
             token.attrSet("class", "table")
+            token.attrSet("tabindex", "0")

@@ -8,11 +8,16 @@ import { draw } from "./wave.js";
 const BAR_MS = 150;
 const BARS = 60;
 
+const MP3 = "audio/mpeg";
+/** It begins with so many bytes, three seconds: the first sentence alone would be over before the second one is there. */
+const AHEAD = 24_000;
+
 const audio = new Audio();
 audio.preload = "none";
 let playing = "";
 let levels = [];
 let ears = null;
+let feeding = null;
 
 /** What is heard is also measured, where the browser allows it without a press; else there is sound and no waveform. */
 async function measure() {
@@ -61,11 +66,75 @@ function mark() {
   }
 }
 
+/** Fed by hand: an element that loads by itself takes 32 kB at once, so that the end of a sentence waits for the next. */
+function open(address) {
+  feeding?.abort();
+  feeding = new AbortController();
+  const { signal } = feeding;
+  if (!window.MediaSource?.isTypeSupported(MP3)) {
+    audio.src = address;
+    return;
+  }
+  const media = new MediaSource();
+  const place = URL.createObjectURL(media);
+  media.addEventListener(
+    "sourceopen",
+    () => {
+      URL.revokeObjectURL(place);
+      feed(media, address, signal).catch(() => {
+        if (!signal.aborted) stop();
+      });
+    },
+    { once: true },
+  );
+  audio.src = place;
+}
+
+async function feed(media, address, signal) {
+  const answer = await fetch(address, { signal });
+  if (answer.headers.get("Content-Type") !== MP3) {
+    // It is done by now, as a file of another kind; or there is nothing to hear, and the card says why.
+    if (!answer.ok || answer.status === 204) throw new Error(answer.statusText);
+    audio.src = answer.url;
+    playOnly(audio);
+    return;
+  }
+  const buffer = media.addSourceBuffer(MP3);
+  const reader = answer.body.getReader();
+  let kept = [];
+  let size = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    kept.push(part.value);
+    size += part.value.length;
+    if (size < AHEAD) continue;
+    for (const bytes of kept) await append(buffer, bytes, signal);
+    kept = [];
+  }
+  for (const bytes of kept) await append(buffer, bytes, signal);
+  if (media.readyState === "open") media.endOfStream();
+}
+
+async function append(buffer, bytes, signal) {
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      const added = new Promise((end) => buffer.addEventListener("updateend", end, { once: true }));
+      buffer.appendBuffer(bytes);
+      await added;
+      return;
+    } catch (error) {
+      if (error.name !== "QuotaExceededError") throw error;
+      // Far ahead of the listener: there is room again when some of it was heard.
+      await new Promise((end) => setTimeout(end, 1000));
+    }
+  }
+}
+
 /** Play the request as it is made, from its beginning. */
 export function listen(id, address) {
   playing = id;
   levels = [];
-  audio.src = address;
+  open(address);
   show("waiting");
   mark();
   playOnly(audio);
@@ -73,6 +142,7 @@ export function listen(id, address) {
 
 function stop() {
   playing = "";
+  feeding?.abort();
   audio.pause();
   audio.removeAttribute("src");
   show("off");
