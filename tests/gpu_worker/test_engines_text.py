@@ -147,6 +147,13 @@ def test_english_inside_chinese_is_english(phonemes, english):
     assert english("Hello, my friend!") in phonemes("她说：“Hello, my friend!”", "zh")
 
 
+@pytest.mark.parametrize("sentence", ["Chapter 2.", "Call 911 now!", "It starts at 10:30."])
+def test_a_short_english_sentence_in_chinese_is_english_with_its_numbers(phonemes, english, sentence):
+    assert english(sentence) in phonemes(f"我们先听一段英文。{sentence} 接下来用中文。", "zh")
+    # A name with a number is no sentence: people say the number in Chinese.
+    assert english("15") not in phonemes("他买了iPhone 15。然后走了。", "zh")
+
+
 def test_chinese_inside_english_is_chinese(phonemes, mandarin):
     spoken = phonemes("I live in 北京 now.", "en-US")
     assert mandarin("北京") in spoken

@@ -21,7 +21,13 @@ _EAST_RUN = re.compile(f"[{_EAST}]+")
 #: Three and more words of English with only spaces, numbers and marks of English between them are a passage
 #: of English, whose numbers are English too. Fewer are names and terms, whose numbers people say in Chinese:
 #: iPhone 15 Pro.
-_PASSAGE = re.compile(rf"{WORD}(?:[ \d.,:;!?'\"“”’()$£€%/&+-]+?{WORD}){{2,}}[.!?%]*")
+_FOREIGN = rf"{WORD}(?:[ \d.,:;!?'\"“”’()$£€%/&+-]+?{WORD}){{2,}}[.!?%]*"
+#: A sentence of its own that begins with a word, ends with a mark of English and has none of the others' signs in it is
+#: English however short, and so are its numbers: Chapter 2.
+_SENTENCE = (
+    rf"(?:^|(?<=[。！？；.!?…;]))[\s\"'“‘(]*{WORD}[^{_EAST}。！？，、；：]*[.!?]+[\"'”’)]*(?=\s|$|[{_EAST}])"
+)
+_PASSAGE = re.compile(f"{_SENTENCE}|{_FOREIGN}")
 #: A Chinese passage in an English text takes its numbers and marks along: 2026年11月30日.
 _EAST_PASSAGE = re.compile(f"[￥¥]?[\\d.,:/%-]*[{_EAST}][{_EAST}\\d.,:/%～~，。！？、；：（）《》“”]*")
 _WORDS = re.compile(WORD)
