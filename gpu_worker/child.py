@@ -143,6 +143,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
     processes.offer_to_oom_killer()
+    processes.step_back()
     os.set_inheritable(options.channel, False)
     serve(Connection(options.channel), worker_name=options.worker, loader=options.loader)
 

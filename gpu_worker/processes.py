@@ -3,6 +3,7 @@ size."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -70,6 +71,16 @@ def offer_to_oom_killer(score: int = 500) -> None:
         Path("/proc/self/oom_score_adj").write_text(str(score))
     except OSError:
         return  # some sandboxes forbid it, and nothing depends on it
+
+
+def step_back(by: int = 10) -> None:
+    """Let everybody else on this machine go first: who speaks computes for seconds, who answers for milliseconds.
+
+    Where an engine uses all cores, pages and `/healthz` would otherwise wait for their share of time like one more of
+    its threads.
+    """
+    with contextlib.suppress(OSError):  # some sandboxes forbid it, and nothing depends on it
+        os.nice(by)
 
 
 def usable_cores() -> int:

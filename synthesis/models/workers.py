@@ -11,6 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 #: A worker reports every 5 s; three missed reports mean that it is gone.
 ALIVE = timedelta(seconds=16)
+#: States in which one takes requests, now or next.
+READY = ("idle", "busy")
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
@@ -18,7 +20,7 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
 
     def alive(self) -> Self:
         """Those that reported lately and have loaded their engine."""
-        return self.filter(last_seen__gt=timezone.now() - ALIVE, state__in=["idle", "busy"])
+        return self.filter(last_seen__gt=timezone.now() - ALIVE, state__in=READY)
 
     def loading(self) -> Self:
         """Those that are there and load their engine: a minute or so after a start from zero."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection
-from django.db.models import Count, F, QuerySet, Sum
 from django.utils import timezone
 
-from synthesis.models import Status, SynthesisRequest, Worker
+from synthesis.models import Status, SynthesisRequest
+from synthesis.models.workers import ALIVE, READY
 from synthesis.services import pools
 
 #: Until an engine has a history: Kokoro on two CPU cores needs 0.035 s a character (real-time factor 0.5, about 14
@@ -22,7 +21,7 @@ _RECENT = 20
 #: So many queued requests are counted one by one; among more the place is told by the teams' turns, and the average
 #: length of a text is worked out so many seconds later again.
 _MANY = 10_000
-#: How long a text is on average, among many, is taken from so many of them.
+#: How long a text is on average is taken from so many of them.
 _SAMPLE = 1_000
 _AVERAGE_SECONDS = 10.0
 
@@ -86,7 +85,7 @@ FROM turns
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`ahead` requests will be taken before this one: `ahead_own` are the same team's, `ahead_user` the same person's."""
+    """`ahead` requests will be taken before this one: `ahead_own` the same team's, `ahead_user` the same person's."""
 
     ahead: int
     ahead_own: int
@@ -120,19 +119,6 @@ def place(request: SynthesisRequest) -> Place | None:
     return Place(int(own) + int(others), int(own), int(of_user))
 
 
-def seconds_per_character(engine: str) -> float:
-    """The engine's recent pace: engine seconds for a character of text."""
-    recent = SynthesisRequest.objects.filter(
-        status=Status.SUCCEEDED, engine=engine, engine_seconds__gt=0
-    ).order_by(F("completed_at").desc())[:_RECENT]
-    totals = SynthesisRequest.objects.filter(id__in=recent.values("id")).aggregate(
-        seconds=Sum("engine_seconds"), characters=Sum("characters")
-    )
-    if not totals["characters"]:
-        return _DEFAULT_SECONDS_PER_CHARACTER
-    return totals["seconds"] / totals["characters"]
-
-
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What a waiting person wants to know. `seconds` until the end; None when no worker is there to do it."""
@@ -144,37 +130,53 @@ class Outlook:
     starting: bool = False
 
 
+# In one round trip: pages and event streams ask whenever something moves. `left` are characters in hand that are still
+# to be spoken, `average` is a waiting text's length.
+_CIRCUMSTANCES = """
+WITH work AS NOT MATERIALIZED (
+    SELECT status, characters, segments_total, segments_done FROM synthesis_synthesisrequest
+    WHERE engine = %(engine)s AND (
+        %(pool)s <> '' AND team_id IN (SELECT team_id FROM synthesis_teampool WHERE pool_id = %(pool)s)
+        OR %(pool)s = '' AND team_id NOT IN (SELECT team_id FROM synthesis_teampool))
+), recent AS (
+    SELECT engine_seconds, characters FROM synthesis_synthesisrequest
+    WHERE status = 'succeeded' AND engine = %(engine)s AND engine_seconds > 0
+    ORDER BY completed_at DESC LIMIT %(recent)s
+), of_pool AS (
+    SELECT state FROM synthesis_worker WHERE engine = %(engine)s AND pool = %(pool)s AND last_seen > %(since)s
+)
+SELECT (SELECT count(*) FROM of_pool WHERE state = ANY (%(ready)s)),
+       (SELECT count(*) FROM of_pool WHERE state = 'loading'),
+       (SELECT sum(engine_seconds) / nullif(sum(characters), 0) FROM recent),
+       (SELECT coalesce(sum(characters * (segments_total - segments_done) / segments_total), 0) FROM work
+        WHERE status = 'running'),
+       (SELECT coalesce(avg(characters), 0) FROM (
+           SELECT characters FROM work WHERE status = 'queued' LIMIT %(sample)s) few)
+"""
+
+
 def outlook(request: SynthesisRequest) -> Outlook:
     """Place in the queue and seconds until done, for a request that has not ended."""
-    pool = pools.of_team(request.team_id)
-    of_pool = Worker.objects.filter(engine=request.engine, pool=pool)
-    workers = of_pool.alive().count()
     where = place(request)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _CIRCUMSTANCES,
+            {
+                "engine": request.engine,
+                "pool": pools.of_team(request.team_id),
+                "ready": [*READY],
+                "since": timezone.now() - ALIVE,
+                "recent": _RECENT,
+                "sample": _SAMPLE,
+            },
+        )
+        workers, loading, pace, left, average = cursor.fetchone()
     if not workers:
-        return Outlook(where, None, 0, starting=of_pool.loading().exists())
-    pace = seconds_per_character(request.engine)
+        return Outlook(where, None, 0, starting=loading > 0)
+    pace = pace or _DEFAULT_SECONDS_PER_CHARACTER
     remaining = request.characters * (1 - request.segments_done / request.segments_total)
     if where is None:
         return Outlook(None, max(1, math.ceil(remaining * pace)), workers)
-    same = pools.within(SynthesisRequest.objects.filter(engine=request.engine), pool)
-    running = same.filter(status=Status.RUNNING).aggregate(
-        left=Sum(F("characters") * (F("segments_total") - F("segments_done")) / F("segments_total"))
-    )
-    before = (where.ahead * _average(same, request.engine, pool) + (running["left"] or 0)) / workers
+    before = (where.ahead * float(average) + float(left)) / workers
     pause = max(timedelta(0), request.not_before - timezone.now()).total_seconds()
     return Outlook(where, max(1, math.ceil((before + remaining) * pace + pause)), workers)
-
-
-_averages: dict[tuple[str, str], tuple[float, float]] = {}
-
-
-def _average(requests: QuerySet[SynthesisRequest], engine: str, pool: str) -> float:
-    """Characters of the queued of `requests`, on average; of many not at each question."""
-    until, average = _averages.get((engine, pool), (0.0, 0.0))
-    if time.monotonic() < until:
-        return average
-    found = requests.filter(status=Status.QUEUED).aggregate(n=Count("id"), characters=Sum("characters"))
-    average = (found["characters"] or 0) / max(1, found["n"])
-    if found["n"] > _MANY:
-        _averages[engine, pool] = time.monotonic() + _AVERAGE_SECONDS, average
-    return float(average)
