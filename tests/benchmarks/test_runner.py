@@ -71,7 +71,7 @@ def test_one_bench_small_and_nothing_is_left(tmp_path):
     assert line["reference"] == 4
     assert line["ratio"] == line["value"] / 4
     assert line["aim"]["most"] == 1
-    assert done.stdout.startswith("| bench | measured")
+    assert done.stdout.startswith("| bench  | measured")
     lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
     assert [line for line in lines if any(str(tmp_path) in word for word in line)] == []
     assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
