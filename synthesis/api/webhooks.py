@@ -80,6 +80,9 @@ class DeliverySerializer(serializers.Serializer):
     )
 
 
+DeliveryPageSerializer = page_of(DeliverySerializer)
+
+
 def _show(webhook: Webhook) -> dict[str, Any]:
     return dict(
         WebhookSerializer(
@@ -189,7 +192,7 @@ class DeliveriesView(ApiView):
         summary="List deliveries",
         tags=["Webhooks"],
         parameters=[LIMIT, CURSOR],
-        responses={200: page_of(DeliverySerializer), **errors(400, 404)},
+        responses={200: DeliveryPageSerializer, **errors(400, 404)},
     )
     def get(self, request: Request, webhook_id: str) -> Response:
         """Of the last thirty days, the newest first."""
@@ -276,7 +279,7 @@ class SynthesisDeliveriesView(ApiView):
         summary="List deliveries of a synthesis request",
         tags=["Webhooks"],
         parameters=[LIMIT, CURSOR],
-        responses={200: page_of(DeliverySerializer), **errors(400, 404)},
+        responses={200: DeliveryPageSerializer, **errors(400, 404)},
     )
     def get(self, request: Request, synthesis_id: str) -> Response:
         """To the `webhook` that came with it, of the last thirty days, the newest first."""
@@ -293,7 +296,7 @@ class BatchDeliveriesView(ApiView):
         summary="List deliveries of a batch",
         tags=["Webhooks"],
         parameters=[LIMIT, CURSOR],
-        responses={200: page_of(DeliverySerializer), **errors(400, 404)},
+        responses={200: DeliveryPageSerializer, **errors(400, 404)},
     )
     def get(self, request: Request, batch_id: str) -> Response:
         """To the `webhook` that came with it, of the last thirty days, the newest first."""

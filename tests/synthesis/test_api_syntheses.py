@@ -95,6 +95,7 @@ class TestSubmit:
             "cancel": f"http://testserver{URL}/{row.id}/cancel",
             "audio": f"http://testserver{URL}/{row.id}/audio",
             "events": f"http://testserver{URL}/{row.id}/events",
+            "stream": f"http://testserver{URL}/{row.id}/events",
             "web": f"http://testserver/requests/{row.id}/",
         }
         assert row.api_key == alice.by_key.api_key

@@ -125,10 +125,10 @@ def test_it_is_tried_again_for_a_day_and_then_given_up(alice):
 def test_a_process_that_dies_while_it_sends_loses_nothing(alice):
     _webhook(alice, "http://127.0.0.1:1/")
     finished.succeed(factories.submit(alice))
-    assert deliveries._take(Delivery.objects.get().id) is not None  # and then it is killed
-    assert deliveries._take(Delivery.objects.get().id) is None
+    assert deliveries._take(Delivery, Delivery.objects.get().id) is not None  # and then it is killed
+    assert deliveries._take(Delivery, Delivery.objects.get().id) is None
     _due_now()
-    assert deliveries._take(Delivery.objects.get().id) is not None
+    assert deliveries._take(Delivery, Delivery.objects.get().id) is not None
 
 
 @pytest.mark.parametrize("status", [301, 302, 307])
