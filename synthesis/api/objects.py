@@ -15,7 +15,7 @@ from synthesis.audio import quality
 from synthesis.audio.decode import UnreadableAudio
 from synthesis.engines import capabilities
 from synthesis.models import Format, Output, Status, SynthesisRequest, Voice, VoiceVersion
-from synthesis.services import clips, voice_marks
+from synthesis.services import callbacks, clips, voice_marks
 from synthesis.services.queue import Outlook
 
 #: Of a recording that could not be listened to at all.
@@ -289,6 +289,7 @@ class UrlsSerializer(serializers.Serializer):
     cancel = serializers.URLField()
     audio = serializers.URLField()
     events = serializers.URLField()
+    stream = serializers.URLField(help_text="`events`, by the name that Replicate's clients know.")
     web = serializers.URLField()
 
 
@@ -323,6 +324,10 @@ class SynthesisSerializer(serializers.Serializer):
     error = SynthesisErrorSerializer(allow_null=True)
     metrics = MetricsSerializer()
     source = serializers.ChoiceField(["api", "web"])  # type: ignore[assignment]  # the API's name, also REST framework's
+    webhook = serializers.CharField(
+        allow_null=True, help_text="The address that came with it and is told of `webhook_events_filter`."
+    )
+    webhook_events_filter = serializers.ListField(child=serializers.ChoiceField(callbacks.EVENTS))
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     completed_at = serializers.DateTimeField(allow_null=True)
@@ -340,6 +345,7 @@ def synthesis(row: SynthesisRequest, request: Request, *, outlook: Outlook | Non
         "events": reverse("api_synthesis_events", args=[row.id], request=request),
         "web": reverse("request", args=[row.id], request=request),
     }
+    urls["stream"] = urls["events"]
     return dict(
         SynthesisSerializer(
             {
@@ -371,6 +377,8 @@ def synthesis(row: SynthesisRequest, request: Request, *, outlook: Outlook | Non
                 "error": _error(row),
                 "metrics": _metrics(row, output),
                 "source": row.source,
+                "webhook": row.webhook or None,
+                "webhook_events_filter": row.webhook_events or [],
                 "created_at": row.created_at,
                 "started_at": row.started_at,
                 "completed_at": row.completed_at,
