@@ -45,7 +45,7 @@ class WebhookForm(Styled, forms.Form):
         ),
     )
     events = forms.MultipleChoiceField(
-        label=gettext_lazy("When"),
+        label=gettext_lazy("Tell it when"),
         choices=[(event, _LABELS.get(event, event)) for event in deliveries.EVENTS],
         initial=list(deliveries.EVENTS),
         widget=forms.CheckboxSelectMultiple,
