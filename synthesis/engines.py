@@ -36,6 +36,23 @@ class Capabilities:
     #: Refuses implausible sound and tries other seeds by itself, because it knows what tags and instructions do to it.
     checks_itself: bool = False
 
+    def spoken_as(self, language: str, *, like: str = "") -> str | None:
+        """The tag among `languages` for one such as “en”, “en-AU” or “cmn”; None when it speaks none like it.
+
+        A bare “en” is `like`, a voice's own variety, where that is one.
+        """
+        exact = {tag.lower(): tag for tag in self.languages}
+        if language.lower() in exact:
+            return exact[language.lower()]
+        same = [tag for tag in self.languages if _base(tag) == _base(language)]
+        return like if like in same else next(iter(same), None)
+
+
+def _base(tag: str) -> str:
+    """ "zh" of "zh-CN", "zh_Hans" and "cmn"."""
+    base = tag.lower().replace("_", "-").split("-")[0]
+    return {"cmn": "zh", "eng": "en", "jpn": "ja", "zho": "zh"}.get(base, base)
+
 
 ENGINES: dict[str, Capabilities] = {
     # Kokoro-82M takes 508 phonemes a call. Measured for each unit of `synthesis.text.characters.weight`: English 1.0,

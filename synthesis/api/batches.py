@@ -30,7 +30,7 @@ from synthesis.api import batch_objects
 from synthesis.api.syntheses import DRY_RUN
 from synthesis.errors import BatchNotFound, NotReady
 from synthesis.models import Batch, Status
-from synthesis.services import batch_files, batch_states, batch_zip, batches, callbacks
+from synthesis.services import batch_files, batch_states, batch_zip, batches, callbacks, submission
 
 _CSV = 'text,voice,title\n"Hello, and welcome.",Heart,Welcome\nThank you for listening.,Heart,End\n'
 _JSONL = '{"text": "Hello, and welcome.", "title": "Welcome"}\n{"text": "Thank you.", "speed": 0.9}\n'
@@ -178,7 +178,7 @@ class BatchesView(ApiView):
         kind = kind or _kind_of(filename)
         if dry_run:
             checked = batches.check(actor=self.actor, data=data, kind=kind, defaults=options)
-            batches.clean_name(name)
+            submission.checked_title(name, param="name")
             callbacks.checked(webhook, None)
             return Response(_estimate(checked, batches.would_meet(self.actor, checked)))
 

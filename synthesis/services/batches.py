@@ -106,26 +106,13 @@ def _remembering(actor: Actor) -> Any:
     return find
 
 
-def clean_name(name: str) -> str:
-    """A batch's name as it is stored; InvalidInput."""
-    name = " ".join(name.split())
-    if len(name) > submission.TITLE_CHARACTERS or not name.isprintable():
-        raise InvalidInput(
-            _("A name has at most %(max)d characters, none of them a control character.")
-            % {"max": submission.TITLE_CHARACTERS},
-            code="name_invalid",
-            param="name",
-        )
-    return name
-
-
 def create(*, actor: Actor, checked: Checked, name: str = "", webhook: str = "") -> Batch:
     """Reserve the characters of every row and keep them; the first rows are queued right after the commit.
 
     Raises LimitReached: `quota_exceeded` when the month does not cover the whole, `concurrent_limit_exceeded` when
     too many rows of the team wait. InvalidInput for an address in `webhook` that is not to be posted to.
     """
-    name = clean_name(name)
+    name = submission.checked_title(name, param="name")
     callbacks.checked(webhook, None)
     with transaction.atomic():
         batch = Batch(

@@ -8,11 +8,9 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
 from accounts import permissions
 from accounts.actors import Actor
-from accounts.errors import InvalidInput
 from accounts.services import audit, idempotency
 from synthesis import storage
 from synthesis.errors import RequestNotFound
@@ -67,15 +65,7 @@ def rename(*, actor: Actor, request_id: UUID, title: str) -> SynthesisRequest:
     """Give a request another title, or none. Raises InvalidInput."""
     actor.require(permissions.SYNTHESES_WRITE)
     found = submitted(actor, request_id)
-    title = " ".join(title.split())
-    if len(title) > submission.TITLE_CHARACTERS or not title.isprintable():
-        raise InvalidInput(
-            _("A title has at most %(max)d characters, none of them a control character.")
-            % {"max": submission.TITLE_CHARACTERS},
-            code="title_invalid",
-            param="title",
-        )
-    found.title = title
+    found.title = submission.checked_title(title)
     found.save(update_fields=["title"])
     return found
 

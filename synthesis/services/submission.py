@@ -161,15 +161,15 @@ def checked_seed(seed: int | None) -> int:
     return secrets.randbelow(SEED_MAX) if seed is None else seed
 
 
-def checked_title(title: str) -> str:
-    """`title` on one line; InvalidInput when it is too long or cannot be shown."""
+def checked_title(title: str, *, param: str = "title") -> str:
+    """`title` on one line; InvalidInput when it is too long or cannot be shown. `param` is what its field is called."""
     title = " ".join(title.split())
     if len(title) > TITLE_CHARACTERS or not title.isprintable():
         raise InvalidInput(
             _("A title has at most %(max)d characters, none of them a control character.")
             % {"max": TITLE_CHARACTERS},
-            code="title_invalid",
-            param="title",
+            code=f"{param}_invalid",
+            param=param,
         )
     return title
 
@@ -334,15 +334,8 @@ def choose_language(text: str, wanted: str, voice: Voice, engine: Capabilities) 
     """
     wanted = wanted.strip()
     asked = wanted or language.detect(text)
-    exact = {tag.lower(): tag for tag in engine.languages}
-    if asked.lower() in exact:
-        return exact[asked.lower()]
-    base = _base(asked)
-    same = [tag for tag in engine.languages if _base(tag) == base]
-    if voice.language in same:
-        return voice.language
-    if same:
-        return same[0]
+    if spoken := engine.spoken_as(asked, like=voice.language):
+        return spoken
     raise InvalidInput(
         _("The engine %(engine)s does not speak “%(language)s”. It speaks: %(all)s.")
         % {"engine": engine.label, "language": asked, "all": ", ".join(engine.languages)},
@@ -350,9 +343,3 @@ def choose_language(text: str, wanted: str, voice: Voice, engine: Capabilities) 
         param="language" if wanted else "text",
         languages=list(engine.languages),
     )
-
-
-def _base(tag: str) -> str:
-    """ "zh" of "zh-CN", "zh_Hans" and "cmn"."""
-    base = tag.lower().replace("_", "-").split("-")[0]
-    return {"cmn": "zh", "eng": "en", "jpn": "ja", "zho": "zh"}.get(base, base)

@@ -356,12 +356,7 @@ def _check_choices(language: str, gender: str) -> None:
 
 def closest_language(wanted: str) -> str:
     """The engine's language for a tag such as “en” or “en-AU”; the tag itself when it speaks none like it."""
-    languages = capabilities(settings.CHORUS_ENGINE).languages
-    exact = {tag.lower(): tag for tag in languages}
-    if wanted.lower() in exact:
-        return exact[wanted.lower()]
-    base = wanted.lower().split("-")[0]
-    return next((tag for tag in languages if tag.lower().split("-")[0] == base), wanted)
+    return capabilities(settings.CHORUS_ENGINE).spoken_as(wanted) or wanted
 
 
 def _check_room(actor: Actor, name: str) -> None:
