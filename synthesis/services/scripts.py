@@ -19,7 +19,7 @@ from synthesis.audio.join import Samples, join
 from synthesis.engines import capabilities
 from synthesis.errors import NotReady, OutputExpired
 from synthesis.models import Format, Script, ScriptLine, Status, SynthesisRequest
-from synthesis.services import requests, sounding, submission
+from synthesis.services import requests, sounding, submission, subtitles
 from synthesis.text.dialogue import Line
 
 #: A scene; a book is for a batch.
@@ -144,23 +144,39 @@ def spoken(script: Script) -> list[SynthesisRequest]:
 def write_joined(script: Script, container: str, target: IO[bytes]) -> encode.Encoded:
     """The whole dialogue as one file, with its pauses. Raises NotReady and OutputExpired."""
     made = spoken(script)
-    pauses = [script.pause if line.pause is None else line.pause for line in script.lines.all()]
     rate = capabilities(made[0].engine).sample_rate
-
-    def sounds() -> Iterator[tuple[Samples, float]]:
-        for request, pause in zip(made, pauses, strict=True):
-            pieces = list(sounding.parts(request))
-            for place, (samples, own) in enumerate(pieces):
-                yield samples, pause if place == len(pieces) - 1 else own
-
     return encode.encode_file(
         target,
-        join(sounds(), rate=rate),
+        join(_sounds(script, made), rate=rate),
         format=cast(encode.Format, container),
         rate=rate,
         title=script.title,
         comment="Chorus",
     )
+
+
+def _sounds(script: Script, made: list[SynthesisRequest]) -> Iterator[tuple[Samples, float]]:
+    """As of `sounding.parts`, of all lines one after the other."""
+    for line, request in zip(script.lines.all(), made, strict=True):
+        pieces = list(sounding.parts(request))
+        for place, (samples, own) in enumerate(pieces):
+            yield samples, pause_after(script, line) if place == len(pieces) - 1 else own
+
+
+def pause_after(script: Script, line: ScriptLine) -> float:
+    """Seconds of silence after a line: its own, else the script's."""
+    return script.pause if line.pause is None else line.pause
+
+
+def write_subtitles(script: Script, format: str) -> str:
+    """`srt` or `vtt` of the joined file, a cue a segment, who speaks before their words. As `write_joined` raises."""
+    made = spoken(script)
+    words = []
+    for line, request in zip(script.lines.all(), made, strict=True):
+        first, *more = subtitles.texts(request)
+        words += [f"{line.speaker}: {first}" if line.speaker else first, *more]
+    spans = sounding.spans_of(_sounds(script, made), capabilities(made[0].engine).sample_rate)
+    return subtitles.write(spans, words, format)
 
 
 def delete(*, actor: Actor, script_id: UUID) -> None:

@@ -63,15 +63,15 @@ def spans(request: SynthesisRequest, output: Output) -> list[tuple[float, float]
     try:
         kept = json.loads(storage.get(key))
     except NotFound:
-        kept = list(_spans(request))
+        kept = list(spans_of(parts(request), capabilities(request.engine).sample_rate))
         storage.put(key, json.dumps(kept).encode(), "application/json")
     return [(float(start), float(end)) for start, end in kept]
 
 
-def _spans(request: SynthesisRequest) -> Iterator[tuple[float, float]]:
-    rate = capabilities(request.engine).sample_rate
+def spans_of(sounds: Iterable[tuple[Samples, float]], rate: int) -> Iterator[tuple[float, float]]:
+    """Start and end in seconds of each of `sounds` (as of `parts`, at `rate` Hz) when they are joined."""
     joiner, written, pause = Joiner(rate), 0, 0.0
-    for samples, pause_after in parts(request):
+    for samples, pause_after in sounds:
         start = written / rate + pause
         written += len(joiner.write(samples)) + len(joiner.end_segment(pause_after))
         yield round(start, 3), round(max(start, written / rate), 3)

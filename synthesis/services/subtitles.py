@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from synthesis.instructions import without_tags
 from synthesis.models import Output, SynthesisRequest
 from synthesis.services import sounding
@@ -12,8 +14,16 @@ CONTENT_TYPES = {"srt": "application/x-subrip", "vtt": "text/vtt"}
 
 def of(request: SynthesisRequest, output: Output, format: str) -> str:
     """`srt` or `vtt`. Raises OutputExpired when the sound of the segments is gone."""
-    spans = sounding.spans(request, output)
-    texts = [" ".join(without_tags(segment.text).split()) for segment in request.segments.all()]
+    return write(sounding.spans(request, output), texts(request), format)
+
+
+def texts(request: SynthesisRequest) -> list[str]:
+    """What is read in each segment, on one line."""
+    return [" ".join(without_tags(segment.text).split()) for segment in request.segments.all()]
+
+
+def write(spans: Iterable[tuple[float, float]], texts: Iterable[str], format: str) -> str:
+    """`srt` or `vtt` of spans in seconds and what is said in them."""
     comma = "," if format == "srt" else "."
     cues = [
         f"{number}\n{_time(start, comma)} --> {_time(end, comma)}\n{text}\n"

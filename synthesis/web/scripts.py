@@ -14,6 +14,7 @@ from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -26,7 +27,7 @@ from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis.audio import encode
 from synthesis.languages import language_name
 from synthesis.models import Format, Script, ScriptLine, Status, Voice
-from synthesis.services import bundles
+from synthesis.services import bundles, subtitles
 from synthesis.services import scripts as service
 from synthesis.text import clean, dialogue
 from synthesis.web.cards import RequestCard, request_card, voice_name
@@ -181,6 +182,10 @@ def _context(request: PageRequest, found: Script) -> dict[str, Any]:
         "ready": len(ready),
         "failed": sum(1 for line in of_script if not line.request or line.request.status == Status.FAILED),
         "complete": len(ready) == len(of_script),
+        # Before the file is made: the silences at the ends of lines, which it has not, are a moment each.
+        "seconds": sum(
+            line.request.output.seconds + service.pause_after(found, line) for line in ready if line.request
+        ),
         "containers": Format.values,
         "may_speak": request.actor.can(permissions.SYNTHESES_WRITE),
     }
@@ -224,6 +229,21 @@ def joined(request: PageRequest, script_id: UUID, container: str) -> HttpRespons
         filename=f"{found.title or 'script'}.{container}",
         content_type=encode.CONTENT_TYPES[cast("encode.Format", container)],
     )
+
+
+@require_safe
+@team_page
+def subtitles_of(request: PageRequest, script_id: UUID, container: str) -> HttpResponse:
+    """Subtitles of the file with all lines."""
+    found = service.find(request.actor, script_id)
+    if container not in subtitles.CONTENT_TYPES:
+        raise NotFound
+    answer = HttpResponse(
+        service.write_subtitles(found, container), content_type=subtitles.CONTENT_TYPES[container]
+    )
+    name = content_disposition_header(True, f"{found.title or 'script'}.{container}") or "attachment"
+    answer.headers["Content-Disposition"] = name
+    return answer
 
 
 @require_safe

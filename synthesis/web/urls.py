@@ -59,6 +59,7 @@ urlpatterns = [
     path("scripts/<uuid:script_id>/lines/", scripts.lines, name="script_lines"),
     path("scripts/<uuid:script_id>/lines/<int:number>/retry/", scripts.retry, name="script_retry"),
     path("scripts/<uuid:script_id>/audio.<str:container>", scripts.joined, name="script_joined"),
+    path("scripts/<uuid:script_id>/subtitles.<str:container>", scripts.subtitles_of, name="script_subtitles"),
     path("scripts/<uuid:script_id>/lines.zip", scripts.separate, name="script_separate"),
     path("scripts/<uuid:script_id>/delete/", scripts.delete, name="script_delete"),
     path("history/", history.history, name="history"),

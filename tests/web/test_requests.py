@@ -55,6 +55,7 @@ def test_card_while_it_waits(sign_in, alice, bob, queued):
     factories.submit(alice, "Another one before nobody.")
     second = SynthesisRequest.objects.latest("id")
     assert "1 ahead, from your team" in sign_in(bob).get(f"/requests/{second.id}/card/").content.decode()
+    assert "1 ahead, yours" in sign_in(alice).get(f"/requests/{second.id}/card/").content.decode()
 
 
 def test_card_while_it_runs(sign_in, alice, queued):

@@ -96,7 +96,16 @@ def test_one_file_with_pauses_and_one_for_each_line(sign_in, alice, script):
     )
     with zipfile.ZipFile(io.BytesIO(b"".join(client.get(f"/scripts/{script.id}/lines.zip")))) as archive:
         assert [name[:3] for name in archive.namelist()] == ["001", "002", "003"]
-    assert "Download" in client.get(f"/scripts/{script.id}/").content.decode()
+    srt = client.get(f"/scripts/{script.id}/subtitles.srt")
+    assert srt.headers["Content-Disposition"] == 'attachment; filename="Breakfast.srt"'
+    cues = srt.content.decode().split("\n\n")
+    assert cues[0].startswith("1\n00:00:00,000 --> 00:00:01,")
+    assert cues[0].endswith("Anna: Good morning, dear Ben!")
+    assert cues[1].startswith("2\n00:00:01,5")
+    assert client.get(f"/scripts/{script.id}/subtitles.doc").status_code == 404
+    page = client.get(f"/scripts/{script.id}/").content.decode()
+    assert "Download" in page
+    assert 'data-duration="4.50"' in page
 
 
 def test_a_failed_line_is_tried_again_alone(sign_in, alice, script):

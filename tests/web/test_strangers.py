@@ -25,7 +25,7 @@ CHOOSING = {"index": 0, "number": 1, "container": "mp3"}
 #: The secret in these is all that they ask for: who has it may open them.
 BY_SECRET = {"token", "uidb64", "slug"}
 #: Subtitles are no sound.
-CONTAINERS = {"request_subtitles": "srt"}
+CONTAINERS = {"request_subtitles": "srt", "script_subtitles": "srt"}
 #: So that no form is refused for what it lacks before anybody looks whose the thing is.
 FIELDS = {"role": "owner", "title": "Mine", "reason": "deceives"}
 

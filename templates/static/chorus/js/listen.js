@@ -154,7 +154,7 @@ audio.addEventListener("playing", () => {
   measure();
   announce(dock()?.dataset.playing);
 });
-audio.addEventListener("waiting", () => show("waiting"));
+audio.addEventListener("waiting", () => show(audio.currentTime > 0 ? "more" : "waiting"));
 audio.addEventListener("ended", stop);
 audio.addEventListener("pause", () => {
   if (playing && !audio.ended) stop();
