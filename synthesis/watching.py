@@ -88,6 +88,7 @@ class _Hub:
         self._dirty: set[UUID] = set()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._ending: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def watch(self, request_id: UUID) -> AsyncIterator[Watch]:
@@ -108,6 +109,9 @@ class _Hub:
                 del self._watches[request_id]
             if not self._watches:
                 for task in self._tasks:
+                    # Kept until it has ended: the event loop alone would let it be collected while it tidies up.
+                    self._ending.add(task)
+                    task.add_done_callback(self._ending.discard)
                     task.cancel()
                 self._tasks = []
 

@@ -88,6 +88,8 @@ http://:{port} {{
 
 	handle_errors {{
 		header Cache-Control no-store
+		header -Server
+		header X-Request-Id {{http.request.uuid}}
 		@api path /v1/*
 		@large expression `{{err.status_code}} == 413`
 		@long_one expression `{{err.status_code}} == 414`

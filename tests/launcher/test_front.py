@@ -174,6 +174,8 @@ def test_a_body_past_the_limit_is_refused_in_the_shape_of_the_api(running):
     size = (front.BODY_LIMIT_MB + 1) * 1_000_000
     answer = httpx.post(f"{running}/v1/voices", content=b"x" * size, trust_env=False, timeout=60)
     assert answer.status_code == 413
+    assert answer.headers["x-request-id"]
+    assert "server" not in answer.headers
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["error"]["code"] == "request_too_large"
     page = httpx.post(f"{running}/voices/new/", content=b"x" * size, trust_env=False, timeout=60)
