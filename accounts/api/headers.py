@@ -13,6 +13,8 @@ HEADERS: dict[str, dict[str, Any]] = {
     "x-request-id": _header("Under this id the log has the request: the caller's own, or one of ours."),
     "ETag": _header("Of this very content, for `If-None-Match`."),
     "Location": _header("The address of what was made.", format="uri"),
+    "Preference-Applied": _header("`wait=SECONDS` where the answer was waited for."),
+    "Idempotent-Replayed": _header("`true` where this is the answer that the `Idempotency-Key` got before."),
     "Retry-After": _header("Seconds after which it is worth trying again.", "integer", minimum=0),
     "x-should-retry": _header("`false` where trying again soon cannot help; OpenAI's clients read it."),
     "WWW-Authenticate": _header("How to sign in."),
@@ -25,6 +27,8 @@ HEADERS: dict[str, dict[str, Any]] = {
     "x-ratelimit-reset-requests": _header("When one more is, such as `30s`."),
 }
 _RATES = tuple(name for name in HEADERS if name.lower().startswith(("ratelimit", "x-ratelimit")))
+#: In answers to what asked for it by another header.
+_ASKED_FOR = {"Preference-Applied": "Prefer", "Idempotent-Replayed": "Idempotency-Key"}
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
@@ -51,10 +55,12 @@ def _describe(method: str, operation: dict[str, Any]) -> None:
         parameters = operation.setdefault("parameters", [])
         if not any(one["name"] == _IF_NONE_MATCH["name"] for one in parameters):
             parameters.append(_IF_NONE_MATCH)
+    given = {one["name"] for one in operation.get("parameters", [])}
     for status, response in responses.items():
         names = ["x-request-id"]
         if status == "201":
             names.append("Location")
+            names += [name for name, asks in _ASKED_FOR.items() if asks in given]
         if is_read and status in {"200", "304"}:
             names.append("ETag")
         if status == "401":

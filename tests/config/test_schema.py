@@ -97,6 +97,8 @@ def test_headers_are_described_where_they_are_sent(schema):
             assert "x-request-id" in headers, where
             assert ("Retry-After" in headers) == (status in {"429", "503"}), where
             assert ("Location" in headers) == (status == "201"), where
+            parameters = {parameter["name"] for parameter in operation.get("parameters", [])}
+            assert ("Preference-Applied" in headers) == (status == "201" and "Prefer" in parameters), where
             limited = "429" in responses and (status.startswith("2") or status == "429")
             assert ("RateLimit" in headers) == limited, where
         reads = method == "get" and "application/json" in responses.get("200", {}).get("content", {})
