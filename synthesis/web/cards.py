@@ -12,7 +12,7 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from accounts.templatetags.ui import about, clock, when
+from accounts.templatetags.ui import about, when
 from synthesis import presets
 from synthesis.engines import capabilities
 from synthesis.languages import language_name
@@ -140,6 +140,7 @@ class TakeCard:
     ready: bool
     open: bool
     now: str
+    seconds: float | None
     settings: list[str]
 
 
@@ -172,7 +173,8 @@ def part_card(request: SynthesisRequest, part: Part, reader: User, *, characters
         ready=True,
         open=False,
         now="",
-        settings=_made_with(request, segment.seconds),
+        seconds=segment.seconds,
+        settings=_made_with(request),
     )
     others = [
         TakeCard(
@@ -183,7 +185,8 @@ def part_card(request: SynthesisRequest, part: Part, reader: User, *, characters
             ready=getattr(take, "output", None) is not None,
             open=not take.is_final,
             now=_now(take, reader, expired=not hasattr(take, "output")),
-            settings=_made_with(take, take.output.seconds if hasattr(take, "output") else None),
+            seconds=take.output.seconds if hasattr(take, "output") else None,
+            settings=_made_with(take),
         )
         for number, take in enumerate(part.takes, 2)
     ]
@@ -191,13 +194,12 @@ def part_card(request: SynthesisRequest, part: Part, reader: User, *, characters
     return PartCard(segment.index, text, part.start, part.end, characters, [first, *others])
 
 
-def _made_with(request: SynthesisRequest, seconds: float | None) -> list[str]:
-    """What tells takes of the same words apart: length, seed, direction, speed, who asked for it and when."""
+def _made_with(request: SynthesisRequest) -> list[str]:
+    """What tells takes of the same words apart: seed, instruction, speed, who asked for it and when."""
     seeded = capabilities(request.engine).seed
     return [
         words
         for words in (
-            clock(seconds),
             _("seed %(n)d") % {"n": request.seed} if seeded else "",
             request.instruction,
             f"{request.speed:g}×" if request.speed != 1 else "",

@@ -50,14 +50,14 @@ def test_teams_of_the_same_name_are_told_apart(sign_in, alice, charlie):
     twin = factories.owner("Dora", team="Harbour audio")
     Membership.objects.create(team=twin.actor.team, user=alice.user, role="viewer")
     page = sign_in(alice).get("/team/").content.decode()
-    assert page.count('class="cut small quiet"') == 2
+    assert page.count('class="team-detail small quiet"') == 2
     assert "dora@example.org</span>" in page
     third = teams.create(owner=twin.user, name="Harbour Audio", plan=factories.plan())
     Membership.objects.create(team=third.team, user=alice.user, role="viewer")
     page = sign_in(alice).get("/team/").content.decode()
     assert f"dora@example.org · since {third.team.created_at:%b}" in page
     assert third.team.id.hex[-4:] in page
-    assert 'class="cut small quiet"' not in sign_in(charlie).get("/team/").content.decode()
+    assert 'class="team-detail small quiet"' not in sign_in(charlie).get("/team/").content.decode()
 
 
 def test_no_switch_to_a_strangers_team(sign_in, alice, charlie):

@@ -12,9 +12,7 @@ enhance("[data-compare]", (sheet) => {
       const length = audio.duration || 0;
       button.setAttribute("aria-pressed", String(!audio.paused));
       box.querySelector("progress").value = length ? audio.currentTime / length : 0;
-      box.querySelector("[data-compare-time]").textContent = length
-        ? `${clock(audio.currentTime)} / ${clock(length)}`
-        : "";
+      if (length) box.querySelector("[data-compare-time]").textContent = `${clock(audio.currentTime)} / ${clock(length)}`;
     };
     for (const name of ["play", "pause", "ended", "timeupdate", "loadedmetadata", "seeked"]) {
       audio.addEventListener(name, draw);
