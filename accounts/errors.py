@@ -87,7 +87,7 @@ class Conflict(ChorusError):
 
     status = 409
     code = "conflict"
-    should_retry = False
+    should_retry: bool | None = False
 
 
 class PayloadTooLarge(ChorusError):
