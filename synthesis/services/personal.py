@@ -18,6 +18,7 @@ from synthesis import storage
 from synthesis.models import (
     Batch,
     BatchRow,
+    Callback,
     Favourite,
     MisuseReport,
     Output,
@@ -158,12 +159,14 @@ def erase(user: User) -> dict[str, int]:
         ),
     }
     Segment.objects.filter(request__in=requests).delete()
-    Batch.objects.filter(user=user).delete()
+    made = Batch.objects.filter(user=user)
+    Callback.objects.filter(Q(about__in=requests.values("id")) | Q(about__in=made.values("id"))).delete()
+    made.delete()
     Script.objects.filter(user=user).delete()
     Favourite.objects.filter(user=user).delete()
     VoiceFavourite.objects.filter(user=user).delete()
     SettingsPreset.objects.filter(user=user).delete()
-    requests.update(text="", title="", instruction="", deleted_at=now, objects_deleted=False)
+    requests.update(text="", title="", instruction="", webhook="", deleted_at=now, objects_deleted=False)
     VoiceVersion.objects.filter(voice__in=voices).update(
         transcript="",
         original_name="",

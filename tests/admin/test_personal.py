@@ -15,7 +15,7 @@ from accounts.models import ApiKey, AuditEntry, Invitation, Membership, Role, Us
 from accounts.operators import Operator
 from accounts.services import keys, personal, teams
 from synthesis import storage
-from synthesis.models import Output, Segment, Status, SynthesisRequest, Voice, VoiceVersion
+from synthesis.models import Callback, Output, Segment, Status, SynthesisRequest, Voice, VoiceVersion
 from synthesis.services import dispatch, housekeeping, verification
 from tests import factories
 from tests.admin import staff
@@ -105,6 +105,8 @@ def test_what_is_no_longer_stored_is_left_out(alice):
 @pytest.mark.django_db(transaction=True)
 def test_erasing_removes_everything_and_says_what(alice):
     request, waiting = spoken(alice, "Secret words."), factories.submit(alice, text="Still waiting.")
+    told = {"webhook": "https://alice.example.org/", "webhook_events": ["completed"]}
+    SynthesisRequest.objects.filter(pk=waiting.pk).update(**told)
     voice = voice_of(alice)
     teams.invite(actor=alice.actor, email="x@example.org", role="member", accept_url="http://x/{token}")
     Invitation.objects.update(email="alice@example.org")
@@ -131,7 +133,8 @@ def test_erasing_removes_everything_and_says_what(alice):
     assert (user.name, user.is_active, user.has_usable_password()) == ("", False, False)
     assert "alice" not in user.email
     for row in SynthesisRequest.objects.all():
-        assert (row.text, row.title) == ("", "")
+        assert (row.text, row.title, row.webhook) == ("", "", "")
+    assert not Callback.objects.exists()
     waiting.refresh_from_db()
     assert waiting.status == Status.CANCELED
     assert not Segment.objects.exists()
