@@ -29,7 +29,10 @@ from tests import factories
 from tests.accounts.test_outgoing import answer, serve
 from tests.synthesis import batching, finished
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
+
+#: Deliveries are sent by threads, with connections of their own.
+sends = pytest.mark.django_db(transaction=True)
 
 URL = "/v1/syntheses"
 SECRET = "/v1/webhooks/default/secret"
@@ -85,6 +88,7 @@ def _is_signed(seen, *secrets):
 
 
 class TestWhatIsTold:
+    @sends
     def test_the_object_at_each_event_and_its_log(self, client, alice):
         with serve(answer()) as server:
             response = _submit(
@@ -179,6 +183,7 @@ class TestWhatIsTold:
         assert (told.url, told.body["status"]) == (NOBODY, "canceled")
         assert SynthesisRequest.objects.get().webhook == ""
 
+    @sends
     def test_it_is_tried_again_and_redirects_are_not_followed(self, client, alice):
         with serve(answer(302, Location="/elsewhere")) as server:
             finished.succeed(_row(_submit(client, alice, server.url)))
@@ -218,6 +223,7 @@ def test_a_wrong_field_is_named(client, alice, settings, fields, code, param):
 
 
 class TestSecret:
+    @sends
     def test_it_stays_until_it_is_rotated_and_the_old_one_signs_for_a_day(self, client, alice):
         first = client.get(SECRET, headers=alice.headers)
         assert (first.status_code, first.headers["Cache-Control"]) == (200, "no-store")
