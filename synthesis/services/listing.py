@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from accounts.ids import first_id
 from accounts.models import LedgerEntry
 from accounts.names import emails, team_names
 from synthesis.models import SynthesisRequest
@@ -106,13 +107,8 @@ def requests(first: date, last: date, team: UUID | None = None) -> Iterator[tupl
 def _pages(rows: Any, first: date, last: date) -> Iterator[list[Any]]:
     start = datetime.combine(first, datetime.min.time(), UTC)
     end = datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC)
-    rows = rows.filter(created_at__gte=start, created_at__lt=end, pk__lt=_id_at(end + _SLACK)).order_by("pk")
-    after = _id_at(start - _SLACK)
+    rows = rows.filter(created_at__gte=start, created_at__lt=end, pk__lt=first_id(end + _SLACK)).order_by("pk")
+    after = first_id(start - _SLACK)
     while page := list(rows.filter(pk__gt=after)[:_PAGE]):
         yield page
         after = page[-1].pk
-
-
-def _id_at(moment: datetime) -> UUID:
-    """The lowest UUID version 7 of a moment."""
-    return UUID(int=int(moment.timestamp() * 1000) << 80)

@@ -78,7 +78,8 @@ def voices(request: PageRequest) -> HttpResponse:
     request.actor.require(permissions.VOICES_READ)
     filters = Filters.of(request.GET)
     usable = Voice.objects.usable(request.actor).marked(request.actor)
-    everything = [voice_card(voice) for voice in usable.order_by("-is_favourite", "language", "name")]
+    everything = [voice_card(voice) for voice in usable.order_by("language", "name")]
+    everything.sort(key=lambda voice: not voice.favourite)
     found = [voice for voice in everything if filters.match(voice)]
     every_tag = voice_marks.all_tags(request.actor)
     context = {
