@@ -7,11 +7,12 @@ import math
 from datetime import datetime
 
 from django import template
+from django.conf import settings
 from django.forms import BoundField
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
@@ -20,6 +21,20 @@ register = template.Library()
 
 #: Tones defined in `speech.css` (`.tone-0` …).
 TONES = 8
+#: What every page needs; `config.static` joins each kind into one file.
+SHEETS = [
+    f"chorus/css/{name}.css"
+    for name in ("tokens", "base", "layout", "forms", "components", "overlays", "speech", "studio")
+]
+JOINED_SHEET = "chorus/css/app.css"
+SCRIPT = "chorus/js/app.js"
+
+
+@register.simple_tag
+def sheets() -> SafeString:
+    """Links to the style sheets that every page has: to the joined one where it was made."""
+    names = [JOINED_SHEET] if settings.CHORUS_STATIC_MANIFEST else SHEETS
+    return format_html_join("\n  ", '<link rel="stylesheet" href="{}">', ((static(name),) for name in names))
 
 
 @register.simple_tag
@@ -32,12 +47,6 @@ def icon(name: str, classes: str = "") -> SafeString:
         static("chorus/icons.svg"),
         name,
     )
-
-
-@register.filter
-def words(value: str) -> list[str]:
-    """A list of words, to loop over in a template."""
-    return value.split()
 
 
 @register.filter

@@ -171,18 +171,20 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "templates" / "static"]
+#: Whether `collectstatic` has made what browsers get (`config.static`).
+CHORUS_STATIC_MANIFEST = env.boolean("CHORUS_STATIC_MANIFEST")
 STATIC_ROOT = Path(env.text("CHORUS_STATIC_ROOT", str(BASE_DIR / "staticfiles")))
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.InMemoryStorage"},
     "staticfiles": {
         "BACKEND": (
-            "whitenoise.storage.CompressedManifestStaticFilesStorage"
-            if env.boolean("CHORUS_STATIC_MANIFEST")
+            "config.static.Storage"
+            if CHORUS_STATIC_MANIFEST
             else "django.contrib.staticfiles.storage.StaticFilesStorage"
         )
     },
 }
-WHITENOISE_USE_FINDERS = not env.boolean("CHORUS_STATIC_MANIFEST")
+WHITENOISE_USE_FINDERS = not CHORUS_STATIC_MANIFEST
 
 # --- Mail: the console unless an SMTP server is named ------------------------------------------------------------
 EMAIL_HOST = env.text("CHORUS_EMAIL_HOST", "")

@@ -18,3 +18,6 @@ import "./palette.js";
 import "./shortcuts.js";
 import "./clip.js";
 import "./copy.js";
+import "./upload.js";
+import "./taken.js";
+import "./recorder.js";
