@@ -204,6 +204,7 @@ def test_a_time_out_would_be_noticed(folder, tmp_path):
         assert answer.status_code == 503
         assert answer.json()["error"]["code"] == "unavailable"
         assert answer.headers["retry-after"] == "2"
+        assert answer.headers["x-request-id"]
         page = client.get("/studio/")  # nobody listens on web's port
         assert page.status_code == 503
         assert "正在重新启动" in page.text
@@ -266,6 +267,8 @@ def test_uploads_of_the_largest_size_pass_and_larger_ones_do_not(client):
     assert client.post("/v1/voices", content=bytes(50 << 20)).json()["size"] == 50 << 20
     refused = client.post("/v1/voices", content=bytes(65 << 20))
     assert refused.status_code == 413
+    assert refused.headers["x-request-id"]
+    assert "strict-transport-security" in refused.headers
     assert refused.json()["error"]["code"] == "request_too_large"
     page = client.post("/voices/new/", content=bytes(65 << 20))
     assert page.status_code == 413
