@@ -26,6 +26,7 @@ NAMES = (
     "history",
     "submit",
     "health",
+    "page",
     "hangup",
     "burst",
     "light",
