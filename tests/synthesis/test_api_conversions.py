@@ -21,7 +21,7 @@ from synthesis.audio import pieces
 from synthesis.audio.decode import Clip
 from synthesis.errors import RequestNotFound
 from synthesis.instructions import CATALOGUE
-from synthesis.models import Segment, Status, SynthesisRequest
+from synthesis.models import Callback, Segment, Status, SynthesisRequest
 from synthesis.services import conversions, dispatch, housekeeping, operations, requests
 from tests import factories
 
@@ -74,6 +74,17 @@ def _usage(person):
 
 
 class TestSubmitting:
+    def test_it_names_an_address_that_is_told(self, client, alice, voice, settings):
+        settings.CHORUS_INTERNAL_WEBHOOKS = True
+        address = "http://127.0.0.1:1/"
+        wrong = _post(client, alice, voice, webhook=address, webhook_events_filter=["logs"])
+        assert _error(wrong) == (400, "event_unknown", "webhook_events_filter")
+        answer = _post(client, alice, voice, webhook=address, webhook_events_filter=["start", "completed"])
+        assert answer.json()["webhook_events_filter"] == ["start", "completed"]
+        requests.cancel(actor=alice.actor, request_id=SynthesisRequest.objects.get().id)
+        told = Callback.objects.get()
+        assert (told.url, told.event, told.body["status"]) == (address, "completed", "canceled")
+
     def test_a_recording_becomes_a_request(self, client, alice, voice):
         answer = _post(client, alice, voice, title="译制片", format="flac", seed="7")
         assert answer.status_code == 201
