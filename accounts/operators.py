@@ -58,6 +58,14 @@ class Operator:
                 required_permission=permission,
             )
 
+    def require_over(self, user: User) -> None:
+        """NotAllowed where `user` is an administrator and this operator is none: roles never reach above themselves."""
+        if user.is_superuser and self.user is not None and not self.user.is_superuser:
+            raise NotAllowed(
+                _("This is an administrator's account: only another administrator may do this."),
+                required_permission="accounts.manage_staff",
+            )
+
     def record(
         self, action: str, *, target: Any = None, team_id: UUID | None = None, **data: Any
     ) -> AuditEntry:

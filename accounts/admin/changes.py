@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -23,8 +25,7 @@ from accounts.web.forms import day_input
 
 
 def _undo_preview(by: Operator, objects: Sequence[QuotaChange], values: dict[str, Any]) -> list[Effect]:
-    change = objects[0]
-    return quotas.preview(targets=[quotas.target_of(change)], values=change.before or {})
+    return [effect for change in objects for effect in quotas.preview_undo(change)]
 
 
 def _undo(by: Operator, objects: Sequence[QuotaChange], values: dict[str, Any]) -> Text:
@@ -172,6 +173,7 @@ class GrantAdmin(PanelAdmin):
             _revoke,
             form=RevokeForm,
             preview=_revoke_preview,
+            as_shown=False,
             applies=lambda grant: grant.ended_at is None,
             bulk=True,
             danger=True,
@@ -232,6 +234,15 @@ class GrantForm(OperationForm):
         self.fields["reason"].label = _("Reason")
         self.fields["reason"].help_text = _("Kept in the ledger and the audit log.")
 
+    def clean_expires_at(self) -> date | None:
+        """Not before today; the service looks at the hour."""
+        day: date | None = self.cleaned_data["expires_at"]
+        if day is not None and day < timezone.localdate() - timedelta(
+            days=1
+        ):  # somewhere it is still yesterday
+            raise forms.ValidationError(_("The expiry lies in the past."))
+        return day
+
 
 class AdjustForm(OperationForm):
     """A correction of this month."""
@@ -244,6 +255,13 @@ class AdjustForm(OperationForm):
         self.fields["characters"].label = _("Characters")
         self.fields["characters"].help_text = _("Below zero: fewer.")
         self.fields["reason"].label = _("Reason")
+
+    def clean_characters(self) -> int:
+        """Zero would be an entry about nothing."""
+        characters: int = self.cleaned_data["characters"]
+        if characters == 0:
+            raise forms.ValidationError(_("Zero changes nothing."))
+        return characters
 
 
 panel().add_entry(

@@ -21,6 +21,7 @@ from accounts.services import grants, limits, quotas
 class LimitsForm(OperationForm):
     """Own limits of teams or members: empty means “as the level above says”.
 
+    For one, only what was touched is changed: a planned change does not undo what is changed until then.
     For several at once a limit stays as each has it unless it is given a number, or its box is ticked.
     """
 
@@ -51,16 +52,16 @@ class LimitsForm(OperationForm):
                 self.fields[f"set_{name}"] = forms.BooleanField(
                     label=_("As the plan says, for all of them"), required=False
                 )
+        self.tracked = () if many else (*(["plan"] if teams else []), *limits.FIELDS)
         self.fields["next_period"] = when_field()
         self.fields["reason"] = reason_field()
 
     def chosen(self, values: dict[str, Any]) -> dict[str, Any]:
         """The fields that are to be set, as `quotas.change` takes them."""
-        many = len(self.objects) > 1
+        if len(self.objects) == 1:
+            return self.touched(values)
         chosen = {
-            name: values[name]
-            for name in limits.FIELDS
-            if not many or values[name] is not None or values[f"set_{name}"]
+            name: values[name] for name in limits.FIELDS if values[name] is not None or values[f"set_{name}"]
         }
         if values.get("plan"):
             chosen["plan"] = values["plan"]

@@ -185,6 +185,7 @@ class UserAdmin(PanelAdmin):
             _set_access,
             form=AccessForm,
             preview=_access_preview,
+            applies=lambda user: not user.is_erased,
             icon="key",
         ),
         Operation(
@@ -195,6 +196,7 @@ class UserAdmin(PanelAdmin):
             explain=gettext_lazy(
                 "For a lost laptop: they can sign in again at once, their old sessions and keys are over."
             ),
+            applies=lambda user: not user.is_erased,
             icon="leave",
         ),
         Operation(
@@ -240,7 +242,7 @@ class UserAdmin(PanelAdmin):
             gettext_lazy("Restore"),
             suspension.USER_PERMISSION,
             _restore,
-            applies=lambda user: not user.is_active,
+            applies=lambda user: not user.is_active and not user.is_erased,
             bulk=True,
             icon="play",
         ),
@@ -251,7 +253,7 @@ class UserAdmin(PanelAdmin):
             _erase,
             form=EraseForm,
             preview=_erase_preview,
-            applies=lambda user: not user.is_superuser and not user.email.endswith("@erased.invalid"),
+            applies=lambda user: not user.is_superuser and not user.is_erased,
             explain=gettext_lazy("For good. Export their data first if they ask for it."),
             danger=True,
             icon="trash",

@@ -34,12 +34,20 @@ class PlanForm(OperationForm):
                 label=str(quotas.LABELS[name]).capitalize(), min_value=0, initial=getattr(plan, name)
             )
             self.fields[name] = field
+        self.tracked = ("name", *quotas.PLAN_FIELDS)
         if plan.name:
             self.fields["next_period"] = when_field()
             self.fields["reason"] = reason_field()
         for field in self.fields.values():
             if not isinstance(field.widget, forms.RadioSelect):
                 field.widget.attrs["class"] = "input"
+
+    def clean(self) -> dict[str, Any]:
+        """Keep what was touched beside the raw values."""
+        values: dict[str, Any] = super().clean() or self.cleaned_data
+        if not self.errors:
+            values["touched"] = self.touched(values)
+        return values
 
 
 def when_field() -> forms.ChoiceField:
@@ -64,7 +72,7 @@ def reason_field() -> forms.CharField:
 
 
 def _limits(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: values[name] for name in quotas.PLAN_FIELDS}
+    return {name: values[name] for name in quotas.PLAN_FIELDS if name in values}
 
 
 def _create(by: Operator, objects: Sequence[Plan], values: dict[str, Any]) -> Text:
@@ -74,20 +82,20 @@ def _create(by: Operator, objects: Sequence[Plan], values: dict[str, Any]) -> Te
 
 def _preview(by: Operator, objects: Sequence[Plan], values: dict[str, Any]) -> list[Effect]:
     plan = objects[0]
-    effects = quotas.preview(targets=[plan], values=_limits(values))
-    if values["name"] != plan.name:
+    effects = quotas.preview(targets=[plan], values=_limits(values["touched"]))
+    if values["touched"].get("name", plan.name) != plan.name:
         effects.insert(0, Effect(plan.name, _("name"), plan.name, values["name"]))
     return effects
 
 
 def _change(by: Operator, objects: Sequence[Plan], values: dict[str, Any]) -> Text:
     plan = objects[0]
-    if values["name"] != plan.name:
+    if values["touched"].get("name", plan.name) != plan.name:
         quotas.rename_plan(by=by, plan_id=plan.pk, name=values["name"])
     quotas.change(
         by=by,
         targets=[plan],
-        values=_limits(values),
+        values=_limits(values["touched"]),
         next_period=bool(values["next_period"]),
         reason=values["reason"],
     )

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.errors import ChorusError
 from accounts.models import Plan
+from accounts.panel.operations import RemembersStart
 from accounts.panel.site import Entry, Page, operator, panel, render_page
 from accounts.services import operator_settings
 from accounts.web.forms import Styled
@@ -22,13 +23,14 @@ from accounts.web.shell import add_error
 VIEW = "accounts.view_operatorsetting"
 
 
-class SettingsForm(Styled, forms.Form):
-    """A field for each setting, by its kind."""
+class SettingsForm(RemembersStart, Styled, forms.Form):
+    """A field for each setting, by its kind. Only what was touched is written."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for key, setting in operator_settings.SETTINGS.items():
             self.fields[key] = _field(setting)
+        self.tracked = tuple(self.fields)
 
 
 def _field(setting: operator_settings.Setting) -> forms.Field:
@@ -66,7 +68,7 @@ def settings_page(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             with transaction.atomic():
-                for key, value in form.cleaned_data.items():
+                for key, value in form.touched(form.cleaned_data).items():
                     operator_settings.change(by=operator(request), key=key, value=value)
         except ChorusError as error:
             operator_settings.forget()

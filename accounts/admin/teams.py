@@ -171,6 +171,7 @@ class TeamAdmin(PanelAdmin):
             give_grant,
             form=GrantForm,
             preview=preview_grant,
+            as_shown=False,
             explain=gettext_lazy(
                 "Once, on top of the monthly limit. What is left at the end of the month goes on to the next one."
             ),
@@ -184,6 +185,7 @@ class TeamAdmin(PanelAdmin):
             adjust,
             form=AdjustForm,
             preview=preview_grant,
+            as_shown=False,
             explain=gettext_lazy("Characters more or fewer in this month only."),
         ),
         Operation(
@@ -258,7 +260,7 @@ class TeamAdmin(PanelAdmin):
         """Characters, with what is reserved."""
         return number(team.month_used)
 
-    @admin.display(description=gettext_lazy("of"))
+    @admin.display(description=gettext_lazy("limit"))
     def allowed(self, team: Any) -> str:
         """Characters of this month with grants."""
         return number(team.month_limit)
@@ -406,6 +408,7 @@ class MembershipAdmin(PanelAdmin):
             give_grant,
             form=GrantForm,
             preview=preview_grant,
+            as_shown=False,
             applies=lambda member: limits.of_member(member).characters_per_month is not None,
             explain=gettext_lazy("On top of this person's own limit; the team's still holds."),
             icon="plus",

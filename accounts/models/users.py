@@ -12,6 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.ids import new_id
 
+#: The domain of addresses that nobody has (RFC 2606): those of people who were erased.
+NOBODY = "erased.invalid"
+
 
 class UserManager(BaseUserManager["User"]):
     """Addresses are compared and kept in lower case."""
@@ -67,6 +70,11 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.name or self.email
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether only the id is left of this person."""
+        return self.email.endswith(f"@{NOBODY}")
 
     def get_short_name(self) -> str:
         """What a page calls this person."""

@@ -9,7 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import (
     display_for_field,
     display_for_value,
@@ -17,16 +18,19 @@ from django.contrib.admin.utils import (
     lookup_field,
     unquote,
 )
+from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db import connection, models
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.functional import Promise, cached_property
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.errors import InvalidInput
 from accounts.models import Team, User
 from accounts.panel.operations import MOST, Operation, run_page
 from accounts.panel.site import operator, render_page
@@ -343,9 +347,17 @@ class PanelAdmin(admin.ModelAdmin):
         """An operation on one object."""
         obj = self._find(request, object_id)
         operation = self._operation(name)
-        if operation.alone or not operation.applies(obj):
+        if operation.alone:
             raise Http404
         here, back = self.url("do", object_id, name), self.url("change", object_id)
+        if not operation.applies(obj):
+            operator(request).require(operation.permission)
+            messages.warning(
+                request,
+                _("“%(what)s” is not possible any more: it was done already, or something else came first.")
+                % {"what": operation.label},
+            )
+            return redirect(back)
         return run_page(request, self, operation, [obj], action=here, back=back)
 
     def many_view(self, request: HttpRequest, name: str) -> HttpResponse:
@@ -358,11 +370,31 @@ class PanelAdmin(admin.ModelAdmin):
             return run_page(request, self, operation, [], action=here, back=back)
         if not operation.bulk:
             raise Http404
-        ids = request.POST.getlist("object")[:MOST]
+        ids = self._ids(request.POST.getlist("object")[:MOST])
         objects = [obj for obj in self.get_queryset(request).filter(pk__in=ids) if operation.applies(obj)]
         if not objects:
-            raise Http404
+            operator(request).require(operation.permission)
+            messages.warning(request, _("None of the chosen rows can be treated like this."))
+            return redirect(back)
         return run_page(request, self, operation, objects, action=here, back=back)
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """Django's, for chosen rows that can exist: an id that is none would be an error of the database."""
+        chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        if len(self._ids(chosen)) != len(chosen):
+            raise InvalidInput(_("That is no row of this list."), code="row_unknown")
+        return super().response_action(request, queryset)
+
+    def _ids(self, given: Sequence[str]) -> list[str]:
+        key = self.opts.pk
+        found = []
+        for one in given:
+            try:
+                key.to_python(one)
+            except ValidationError:
+                continue
+            found.append(one)
+        return found
 
     def _operation(self, name: str) -> Operation:
         for operation in self.operations:

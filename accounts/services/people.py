@@ -41,6 +41,7 @@ def end_access(*, by: Operator, user_id: UUID, reason: str = "") -> tuple[int, i
         user = User.objects.select_for_update().filter(pk=user_id).first()
         if user is None:
             raise NotFound
+        by.require_over(user)
         keys = ApiKey.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
         sessions = end_sessions(user_id)
         by.record("user.access_ended", target=user, keys=keys, sessions=sessions, reason=reason)

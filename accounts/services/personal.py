@@ -29,13 +29,12 @@ from accounts.models import (
     Team,
     User,
 )
+from accounts.models.users import NOBODY
 from accounts.operators import Operator
 from accounts.services import audit, people
 
 EXPORT = "accounts.export_person"
 ERASE = "accounts.erase_person"
-#: The domain of addresses that nobody has (RFC 2606).
-_NOBODY = "erased.invalid"
 
 
 def export(*, by: Operator, user_id: UUID) -> Iterator[bytes]:
@@ -199,7 +198,7 @@ def _erase_account(user: User) -> dict[str, int]:
 
 
 def _anonymise(user: User) -> None:
-    user.email = f"{user.pk}@{_NOBODY}"
+    user.email = f"{user.pk}@{NOBODY}"
     user.name = user.language = ""
     user.is_active = user.is_staff = False
     user.last_login = None

@@ -122,16 +122,7 @@ def undo(*, by: Operator, change_id: UUID) -> QuotaChange:
         if found is None:
             raise NotFound
         by.require(_PERMISSIONS[type(target_of(found))])
-        if found.applied_at is None or QuotaChange.objects.filter(undoes=found).exists():
-            raise Conflict(
-                _("There is nothing to undo: this change is not in force."), code="change_not_in_force"
-            )
-        now = _current(target_of(found), found.after)
-        if now != found.after:
-            raise Conflict(
-                _("These limits were changed again since. Undo the later change first, or set them anew."),
-                code="changed_since",
-            )
+        _check_undoable(found)
         made = QuotaChange.objects.create(
             batch=new_id(),
             after=found.before,
@@ -143,6 +134,24 @@ def undo(*, by: Operator, change_id: UUID) -> QuotaChange:
         )
         _apply(by, made)
     return made
+
+
+def preview_undo(found: QuotaChange) -> list[Effect]:
+    """What `undo` would do; Conflict where it would be refused."""
+    _check_undoable(found)
+    return preview(targets=[target_of(found)], values=found.before or {})
+
+
+def _check_undoable(found: QuotaChange) -> None:
+    if found.applied_at is None or QuotaChange.objects.filter(undoes=found).exists():
+        raise Conflict(
+            _("There is nothing to undo: this change is not in force."), code="change_not_in_force"
+        )
+    if _current(target_of(found), found.after) != found.after:
+        raise Conflict(
+            _("These limits were changed again since. Undo the later change first, or set them anew."),
+            code="changed_since",
+        )
 
 
 def withdraw(*, by: Operator, change_id: UUID) -> None:
@@ -364,7 +373,17 @@ def _effect(target: Target, field: str, value: Any) -> Effect:
     warning = ""
     if isinstance(target, Team | Membership) and field in limits.FIELDS:
         warning = _warning(target, field, value)
-    return Effect(str(target), LABELS[field], shown(field, now), shown(field, value), warning)
+    return Effect(
+        str(target), LABELS[field], _in_words(target, field, now), _in_words(target, field, value), warning
+    )
+
+
+def _in_words(target: Target, field: str, value: Any) -> str:
+    """A limit, and the number behind it where it is left to the level above."""
+    if value is not None or field not in limits.FIELDS or isinstance(target, Plan):
+        return shown(field, value)
+    above = target.plan if isinstance(target, Team) else limits.of_team(target.team)
+    return _("%(limit)s, as the level above says") % {"limit": f"{getattr(above, field):,}"}
 
 
 def _effects_of_plan(team: Team, plan: Plan, after: dict[str, Any]) -> list[Effect]:
@@ -406,6 +425,8 @@ def _warning(target: Team | Membership, field: str, value: Any) -> str:
                 "day": now.end.date().isoformat()
             }
         return ""
+    if value == 0 and field != "stored_voices":
+        return _("Nothing can be spoken any more.")
     taken = extensions.in_use(team.pk, user_id).get(field, 0)
     if taken > value:
         return _("%(taken)d are in use: they stay, new ones are refused until there is room.") % {

@@ -54,8 +54,7 @@ def suspend_user(*, by: Operator, user_id: UUID, reason: str = "") -> int:
         raise Conflict(_("You cannot suspend yourself. Ask another administrator."), code="own_account")
     with transaction.atomic():
         user = _user(user_id)
-        if user.is_superuser and by.user is not None and not by.user.is_superuser:
-            by.require("accounts.manage_staff")
+        by.require_over(user)
         if user.is_active:
             user.is_active = False
             user.save(update_fields=["is_active"])
@@ -69,6 +68,9 @@ def restore_user(*, by: Operator, user_id: UUID, reason: str = "") -> None:
     by.require(USER_PERMISSION)
     with transaction.atomic():
         user = _user(user_id)
+        by.require_over(user)
+        if user.is_erased:
+            raise Conflict(_("This person was erased: there is nobody to restore."), code="person_erased")
         if not user.is_active:
             user.is_active = True
             user.save(update_fields=["is_active"])

@@ -149,6 +149,7 @@ def reset(*, by: Operator, user_id: UUID) -> None:
     by.require("accounts.change_user")
     with transaction.atomic():
         user = User.objects.select_for_update().get(pk=user_id)
+        by.require_over(user)
         TOTPDevice.objects.filter(user=user).delete()
         StaticDevice.objects.filter(user=user).delete()
         by.record("two_factor.reset", target=user)

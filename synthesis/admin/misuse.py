@@ -114,6 +114,7 @@ class MisuseReportAdmin(PanelAdmin):
             _block,
             form=BlockForm,
             preview=_block_effects,
+            as_shown=False,
             applies=lambda report: report.is_open,
             explain=gettext_lazy("Nobody can speak with it any more; its recordings are kept as evidence."),
             danger=True,

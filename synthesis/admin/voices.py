@@ -157,6 +157,7 @@ class VoiceAdmin(PanelAdmin):
             _take_down,
             form=TakeDownForm,
             preview=_take_down_preview,
+            as_shown=False,
             applies=lambda voice: voice.taken_down_at is None,
             explain=gettext_lazy("Nobody can speak with it any more; its recordings are kept as evidence."),
             bulk=True,

@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.errors import Conflict, InvalidInput, LimitReached, NotAllowed
@@ -56,7 +57,7 @@ def test_a_grant_comes_on_top_of_the_limit_to_the_character(alice):
     assert limits.standing(alice.actor).limit == 150
     reserve(alice, 100)
     reserve(alice, 50)
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         reserve(alice, 1)
     assert counter(alice).allowance == 150
 
@@ -64,7 +65,7 @@ def test_a_grant_comes_on_top_of_the_limit_to_the_character(alice):
 def test_one_request_may_be_larger_than_the_limit_alone(alice):
     give(alice, 50)
     reserve(alice, 140)
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         reserve(alice, 11)
 
 
@@ -77,7 +78,7 @@ def test_a_grant_to_a_person_with_a_limit_of_their_own(alice):
     bob.actor.membership.refresh_from_db()
     give(alice, 5, user=bob.user)
     reserve(bob, 15)
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         reserve(bob, 1)
     assert counter(alice).granted == 0
 
@@ -106,7 +107,7 @@ def test_an_expired_grant_takes_only_what_nobody_used(alice):
     assert grants.tend() == 0
     assert limits.standing(alice.actor).limit == 120
     assert balance(alice) == counter(alice).granted == 20
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         reserve(alice, 1)
 
 
@@ -131,7 +132,7 @@ def test_what_is_left_goes_on_to_the_next_month(alice):
     assert counter(alice).granted == 30
     assert UsageCounter.objects.get(team=alice.actor.team, user=None, period_start=last_month).granted == 20
     reserve(alice, 130)
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         reserve(alice, 1)
 
 
@@ -175,7 +176,7 @@ def test_corrections_go_both_ways_and_keep_what_was_promised(alice):
     grants.adjust(by=BY, team=alice.actor.team, characters=-60, reason="Wrong account")
     assert limits.standing(alice.actor).remaining == 0
     assert counter(alice).reserved == 115
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         reserve(alice, 1)
     for characters, reason in ((0, "x"), (5, " ")):
         with pytest.raises(InvalidInput):
@@ -185,7 +186,7 @@ def test_corrections_go_both_ways_and_keep_what_was_promised(alice):
 def test_a_correction_before_anything_was_used(alice):
     grants.adjust(by=BY, team=alice.actor.team, characters=-40, reason="Shared with another team")
     reserve(alice, 60)
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         reserve(alice, 1)
 
 

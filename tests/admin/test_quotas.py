@@ -6,6 +6,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from accounts.errors import Conflict, InvalidInput, LimitReached, NotAllowed
@@ -56,7 +57,7 @@ def test_a_change_is_written_and_audited_with_before_and_after(alice):
 def test_a_members_own_limit(alice):
     bob = factories.colleague(alice, "Bob")
     quotas.change(by=BY, targets=[bob.actor.membership], values={"characters_per_month": 10})
-    with pytest.raises(LimitReached):
+    with pytest.raises(LimitReached), transaction.atomic():
         ledger.reserve(actor=fresh(bob), request_id=uuid.uuid4(), characters=11)
     ledger.reserve(actor=fresh(alice), request_id=uuid.uuid4(), characters=11)
 
@@ -80,7 +81,7 @@ def test_preview_shows_and_does_nothing(alice):
         targets=[alice.actor.team], values={"characters_per_month": 100, "stored_voices": None}
     )
     (effect,) = effects
-    assert effect.before == "as the level above says"
+    assert effect.before == f"{alice.actor.team.plan.characters_per_month:,}, as the level above says"
     assert effect.after == "100"
     assert "Used up already" in str(effect.warning)
     assert not TeamQuota.objects.exists()

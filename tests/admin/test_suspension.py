@@ -102,7 +102,9 @@ def test_from_the_panel(alice):
     address = f"/admin/accounts/team/{alice.actor.team.pk}/"
     client.post(f"{address}do/suspend/", {"step": "do", "reason": "x"})
     assert "suspended" in client.get(address).content.decode()
-    assert client.get(f"{address}do/suspend/").status_code == 404
+    again = client.get(f"{address}do/suspend/", follow=True)
+    assert again.redirect_chain == [(address, 302)]
+    assert "is not possible any more" in again.content.decode()
     client.post(f"{address}do/restore/", {"step": "do"})
     alice.actor.team.refresh_from_db()
     assert alice.actor.team.suspended_at is None
