@@ -29,8 +29,8 @@ from synthesis.languages import language_name
 from synthesis.models import Format, Script, ScriptLine, Status, Voice
 from synthesis.services import bundles, subtitles
 from synthesis.services import scripts as service
-from synthesis.text import clean, dialogue
-from synthesis.web.cards import RequestCard, request_card, voice_name
+from synthesis.text import clean, dialogue, language
+from synthesis.web.cards import RequestCard, VoiceCard, request_card, voice_card
 
 PAGE = 20
 #: A file of subtitles of a long film has 200 kB.
@@ -106,7 +106,8 @@ def _create(request: PageRequest, form: ScriptForm) -> Script | None:
     values = form.cleaned_data
     found = dialogue.read(values["text"])
     speakers = _speakers(found)
-    chosen = {name: request.POST.get(f"voice-{place}", "") for place, name in enumerate(speakers)}
+    posted = _posted(request, speakers, proposals=True)
+    chosen = {name: posted.get(name, "") for name in speakers}
     if not all(chosen.values()):
         form.add_error(None, _("Choose a voice for each speaker, then have it spoken."))
         return None
@@ -129,28 +130,55 @@ def _speakers(found: list[dialogue.Line]) -> list[str]:
     return list(dict.fromkeys(line.speaker for line in found))
 
 
+def _posted(request: PageRequest, speakers: list[str], *, proposals: bool) -> dict[str, str]:
+    """The voice of each speaker on the page, with or without those that were only proposed.
+
+    Each row says whose it is: the text may have changed since the page showed them.
+    """
+    found: dict[str, str] = {}
+    for place in range(service.MOST_LINES):
+        voice = request.POST.get(f"voice-{place}")
+        if voice is None:
+            break
+        name = request.POST.get(f"speaker-{place}", speakers[place] if place < len(speakers) else "")
+        if proposals or voice != request.POST.get(f"proposed-{place}"):
+            found[name] = voice
+    return found
+
+
 def _cast(request: PageRequest, text: str) -> dict[str, Any]:
     found = dialogue.read(text)
     voices = sorted(
-        (
-            (str(one.id), voice_name(one), language_name(one.language))
-            for one in Voice.objects.usable(request.actor)
-        ),
-        key=lambda voice: (voice[2], voice[1].lower()),
+        (voice_card(voice) for voice in Voice.objects.usable(request.actor).marked(request.actor)),
+        key=lambda voice: (not voice.favourite, language_name(voice.language), voice.name.lower()),
     )
-    cast_list = []
-    for place, name in enumerate(_speakers(found)):
-        # Different people sound different unless somebody says otherwise.
-        proposed = voices[place % len(voices)][0] if voices else ""
-        cast_list.append((f"voice-{place}", name, request.POST.get(f"voice-{place}") or proposed))
+    speakers = _speakers(found)
+    chosen = _posted(request, speakers, proposals=False)
+    taken = set(chosen.values())
+    rows = []
+    for place, name in enumerate(speakers):
+        words = " ".join(line.text for line in found if line.speaker == name)
+        proposed = _propose(voices, words, taken)
+        voice = next((one for one in voices if str(one.id) == chosen.get(name)), proposed)
+        if voice is not None:
+            taken.add(str(voice.id))
+            rows.append((place, name, voice, "" if name in chosen else voice.id))
     return {
-        "cast": cast_list,
-        "cast_voices": voices,
+        "cast": rows,
+        "cast_voices": [(voice, language_name(voice.language)) for voice in voices],
         "cast_lines": found,
         "cast_characters": sum(clean.count(line.text) for line in found),
         "cast_too_long": len(found) > service.MOST_LINES,
         "cast_most": service.MOST_LINES,
     }
+
+
+def _propose(voices: list[VoiceCard], words: str, taken: set[str]) -> VoiceCard | None:
+    """A voice that speaks the language of `words`, if possible one that nobody else has: people sound different."""
+    wanted = language.detect(words)
+    fitting = [voice for voice in voices if voice.language.split("-")[0] == wanted] or voices
+    free = [voice for voice in fitting if str(voice.id) not in taken]
+    return next(iter(free or fitting), None)
 
 
 @require_safe

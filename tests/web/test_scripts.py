@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 
 import numpy as np
@@ -73,6 +74,28 @@ def test_the_cast_is_found(sign_in, alice, voices):
     missing = sign_in(alice).post("/scripts/", sent(voices, **{"voice-1": ""}))
     assert missing.status_code == 422
     assert "Choose a voice for each speaker" in missing.content.decode()
+
+
+def test_proposals_follow_the_text_and_choices_their_speaker(sign_in, alice, voices):
+    chinese = factories.preset("Xiaoxiao", preset="xiaoxiao", language="zh")
+    first, second = voices
+    client = sign_in(alice)
+
+    def rows(**changed):
+        page = client.post("/scripts/cast/", changed, headers=HTMX).content.decode()
+        return re.findall(r'<option value="([^"]+)"[^>]* selected', page)
+
+    assert rows(text="小安：早上好！\nBen: Good morning.") == [str(chinese.id), str(second.id)]
+    # Only proposed: a voice of the language takes its place. Chosen: it stays with its speaker, wherever they stand.
+    shown = {"speaker-0": "Ben", "voice-0": str(chinese.id), "proposed-0": str(chinese.id)}
+    assert rows(text="Ben: Good morning.", **shown) == [str(second.id)]
+    assert rows(text="Anna: Hello.\nBen: Good morning.", **(shown | {"proposed-0": ""})) == [
+        str(second.id),
+        str(chinese.id),
+    ]
+    late = sent(voices, **{"speaker-0": "Ben", "speaker-1": "Anna"})
+    assert client.post("/scripts/", late).status_code == 302
+    assert Script.objects.get().cast == {"Ben": str(first.id), "Anna": str(second.id)}
 
 
 def test_all_lines_or_none(sign_in, alice, voices):

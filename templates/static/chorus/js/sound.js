@@ -39,6 +39,14 @@ on("click", "[data-sample]", (button) => {
   button.setAttribute("aria-pressed", "true");
 });
 
+// Where a voice is chosen from a list, the button beside it plays the one that is chosen.
+on("change", "[data-voice-select]", (select) => {
+  const button = select.parentElement.querySelector("[data-sample]");
+  if (button === sampleButton) sample.pause();
+  button.dataset.sample = select.selectedOptions[0].dataset.sample;
+  button.hidden = !button.dataset.sample;
+});
+
 function shape(name) {
   const source = document.querySelector("svg.icon use")?.getAttribute("href") ?? "";
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
