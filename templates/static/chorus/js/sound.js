@@ -43,7 +43,7 @@ on("click", "[data-sample]", (button) => {
 on("change", "[data-voice-select]", (select) => {
   const button = select.parentElement.querySelector("[data-sample]");
   if (button === sampleButton) sample.pause();
-  button.dataset.sample = select.selectedOptions[0].dataset.sample;
+  button.dataset.sample = select.selectedOptions[0].dataset.sounds;
   button.hidden = !button.dataset.sample;
 });
 
