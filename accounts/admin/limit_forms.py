@@ -136,7 +136,8 @@ def _month(target: Team | Membership, characters: int) -> Effect:
     standing = limits.standing_of(target)
     if standing is None:
         return Effect(str(target), _("characters of this month"), _("no limit of their own"), "—")
-    after = max(0, standing.limit + characters)
+    # What was taken away beyond zero counts: it is not shown, and comes first.
+    after = max(0, limits.allowance_of(target) + characters)
     return Effect(
         str(target),
         _("characters of this month"),

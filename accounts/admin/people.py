@@ -312,6 +312,12 @@ class UserAdmin(PanelAdmin):
         return tables
 
 
+def _withdraw(by: Operator, objects: Sequence[Invitation], values: dict[str, Any]) -> Text:
+    for invitation in objects:
+        people.withdraw_invitation(by=by, invitation_id=invitation.pk)
+    return _("Withdrawn.")
+
+
 @admin.register(Invitation)
 class InvitationAdmin(PanelAdmin):
     """Who is asked to join, never the link."""
@@ -332,6 +338,20 @@ class InvitationAdmin(PanelAdmin):
     search_fields = ["email", "team__name"]
     ordering = ["-created_at"]
     facts = ["email", "team", "role", "invited_by", "created_at", "expires_at", "accepted_at"]
+    operations = [
+        Operation(
+            "withdraw",
+            gettext_lazy("Withdraw"),
+            suspension.USER_PERMISSION,
+            _withdraw,
+            form=OperationForm,
+            applies=lambda invitation: invitation.accepted_at is None,
+            explain=gettext_lazy("Its link works no more."),
+            bulk=True,
+            danger=True,
+            icon="close",
+        ),
+    ]
 
 
 panel().add_entry(

@@ -153,6 +153,17 @@ def standing_of(target: Team | Membership) -> Standing | None:
     return Standing(max(0, limit + counter.granted), counter.used, counter.reserved, now)
 
 
+def allowance_of(target: Team | Membership) -> int:
+    """Characters of this month with grants and corrections: below zero where more was taken away than there was."""
+    team = target if isinstance(target, Team) else target.team
+    user = None if isinstance(target, Team) else target.user
+    limit = (of_team(target) if isinstance(target, Team) else of_member(target)).characters_per_month or 0
+    counter = UsageCounter.objects.filter(
+        team=team, user=user, api_key=None, period_start=period(team).key
+    ).first()
+    return limit + (counter.granted if counter else 0)
+
+
 def check_length(actor: Actor, characters: int, *, param: str) -> None:
     """InvalidInput when a text is longer than team or person may send in one request."""
     allowed = tightest(actor).characters_per_request

@@ -46,11 +46,19 @@ class Setting:
 
 def _check_domains(domains: list[str]) -> None:
     for domain in domains:
-        if not _DOMAIN.fullmatch(domain):
+        if not _DOMAIN.fullmatch(_ascii(domain)):
             raise InvalidInput(
                 _("“%(domain)s” is not a domain. An example: example.org.") % {"domain": domain},
                 code="domain_invalid",
             )
+
+
+def _ascii(domain: str) -> str:
+    """As name servers have it: 例子.中国 is xn--fsqu00a.xn--fiqs8s, and an address may come either way."""
+    try:
+        return domain.lower().encode("idna").decode()
+    except UnicodeError:
+        return domain.lower()
 
 
 def _check_currency(currency: str) -> None:
@@ -234,7 +242,7 @@ def require_running() -> None:
 def check_email(email: str) -> None:
     """InvalidInput unless an account may be made for this address."""
     allowed = get("allowed_email_domains")
-    if allowed and email.rpartition("@")[2].lower() not in allowed:
+    if allowed and _ascii(email.rpartition("@")[2]) not in {_ascii(domain) for domain in allowed}:
         raise InvalidInput(
             _("Accounts here need an address at %(domains)s.") % {"domains": ", ".join(allowed)},
             code="email_domain_not_allowed",

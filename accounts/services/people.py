@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.errors import InvalidInput, NotFound
-from accounts.models import ApiKey, Plan, Role, Team, User
+from accounts.errors import Conflict, InvalidInput, NotFound
+from accounts.models import ApiKey, Invitation, Plan, Role, Team, User
 from accounts.models.teams import validate_time_zone
 from accounts.operators import Operator
 from accounts.services import teams
@@ -32,6 +32,21 @@ def revoke_key(*, by: Operator, key_id: UUID, reason: str = "") -> ApiKey:
             key.save(update_fields=["revoked_at"])
             by.record("key.revoked", target=key, team_id=key.team_id, name=key.name, reason=reason)
     return key
+
+
+def withdraw_invitation(*, by: Operator, invitation_id: UUID) -> None:
+    """End an open invitation of any team: its link works no more. Conflict once it was accepted."""
+    by.require("accounts.change_user")
+    with transaction.atomic():
+        invitation = Invitation.objects.select_for_update().filter(pk=invitation_id).first()
+        if invitation is None:
+            raise NotFound
+        if invitation.accepted_at is not None:
+            raise Conflict(_("This invitation was accepted."), code="invitation_accepted")
+        by.record(
+            "invitation.withdrawn", target=invitation, team_id=invitation.team_id, email=invitation.email
+        )
+        invitation.delete()
 
 
 def end_access(*, by: Operator, user_id: UUID, reason: str = "") -> tuple[int, int]:

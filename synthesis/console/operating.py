@@ -141,7 +141,7 @@ def pool_delete(options: argparse.Namespace) -> Answer:
 
 
 def pool_assign(options: argparse.Namespace) -> Answer:
-    name = "" if options.pool == "none" else options.pool
+    name = "" if options.pool == pools.NO_POOL else options.pool
     team = find_team(options.team)
     pools.assign(by=BY, team_id=team.pk, name=name, reason=options.reason)
     return {"team": team.name, "pool": name}

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from accounts import exports
-from accounts.errors import NotFound
+from accounts.errors import InvalidInput, NotFound
 from accounts.models import Alert, AlertRule, Price
 from accounts.operators import Operator
 from accounts.services import alerts, prices
@@ -123,7 +123,10 @@ class _Standard:
 
 
 def _output(path: str) -> BinaryIO | _Standard:
-    return Path(path).open("xb") if path else _Standard()
+    try:
+        return Path(path).open("xb") if path else _Standard()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.", code="file_not_writable") from None
 
 
 # --- Prices and alerts ------------------------------------------------------------------------------------------

@@ -107,7 +107,9 @@ def requests(first: date, last: date, team: UUID | None = None) -> Iterator[tupl
 def _pages(rows: Any, first: date, last: date) -> Iterator[list[Any]]:
     start = datetime.combine(first, datetime.min.time(), UTC)
     end = datetime.combine(last + timedelta(days=1), datetime.min.time(), UTC)
-    rows = rows.filter(created_at__gte=start, created_at__lt=end, pk__lt=first_id(end + _SLACK)).order_by("pk")
+    rows = rows.filter(created_at__gte=start, created_at__lt=end, pk__lt=first_id(end + _SLACK)).order_by(
+        "pk"
+    )
     after = first_id(start - _SLACK)
     while page := list(rows.filter(pk__gt=after)[:_PAGE]):
         yield page

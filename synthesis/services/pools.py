@@ -17,6 +17,8 @@ from accounts.operators import Operator
 from synthesis.models import Pool, SynthesisRequest, TeamPool
 
 PERMISSION = "synthesis.change_pool"
+#: What commands take for “in no pool”.
+NO_POOL = "none"
 #: Seconds that a process remembers which team is in which pool: it only decides which bell is rung.
 _FRESH = 5.0
 
@@ -57,6 +59,12 @@ def create(*, by: Operator, name: str, note: str = "") -> Pool:
     """A new pool; start workers for it with CHORUS_POOL=<name>."""
     by.require(PERMISSION)
     pool = Pool(name=name.strip().lower(), note=note.strip()[:200])
+    if pool.name == NO_POOL:
+        raise InvalidInput(
+            _("“%(name)s” means no pool at all. Choose another name.") % {"name": NO_POOL},
+            code="name_invalid",
+            param="name",
+        )
     try:
         pool.clean_fields()
     except ValidationError as error:

@@ -17,6 +17,7 @@ from django.utils.translation import ngettext
 from accounts.models import MemberQuota, Team
 from accounts.services import limits
 from synthesis.models import Status, SynthesisRequest, TeamPool, Worker
+from synthesis.models.workers import ALIVE, READY
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,10 @@ class _Scene:
 
     def __init__(self, team_ids: Sequence[UUID]) -> None:
         self.now = timezone.now()
-        self.workers = Counter(Worker.objects.alive().values_list("engine", "pool"))
+        #: By state, engine and pool.
+        self.workers = set(
+            Worker.objects.filter(last_seen__gt=self.now - ALIVE).values_list("state", "engine", "pool")
+        )
         self.pools = dict(TeamPool.objects.filter(team__in=team_ids).values_list("team_id", "pool_id"))
         self.running: Counter[UUID] = Counter()
         self.running_of: Counter[tuple[UUID, UUID]] = Counter()
@@ -55,8 +59,8 @@ class _Scene:
         if team.suspended_at is not None:
             return _("The team is suspended.")
         pool = self.pools.get(team.pk, "")
-        if not any(self.workers[engine, pool] for engine in engines):
-            return _no_worker(pool, engines)
+        if not self._any(READY, pool, engines):
+            return self._no_worker(pool, engines)
         allowed = limits.of_team(team).concurrent_requests or 0
         if self.running[team.pk] >= allowed:
             return ngettext(
@@ -64,11 +68,19 @@ class _Scene:
             ) % {"n": allowed}
         return ""
 
+    def _any(self, states: Sequence[str], pool: str, engines: Sequence[str]) -> bool:
+        return any((state, engine, pool) in self.workers for state in states for engine in engines)
 
-def _no_worker(pool: str, engines: Sequence[str]) -> str:
-    if pool:
-        return _("No worker of the pool %(pool)s is alive.") % {"pool": pool}
-    return _("No worker for %(engines)s is alive.") % {"engines": ", ".join(engines)}
+    def _no_worker(self, pool: str, engines: Sequence[str]) -> str:
+        """Whether they load, rest, or are not there: three different things to do about it."""
+        words = {"pool": pool, "engines": ", ".join(engines)}
+        if self._any([Worker.State.LOADING], pool, engines):
+            return _("The workers for %(engines)s are loading.") % words
+        if self._any([Worker.State.PAUSED, Worker.State.DRAINING], pool, engines):
+            return _("The workers for %(engines)s are paused.") % words
+        if pool:
+            return _("No worker of the pool %(pool)s is alive.") % words
+        return _("No worker for %(engines)s is alive.") % words
 
 
 def by_team() -> list[TeamQueue]:

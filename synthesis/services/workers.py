@@ -48,7 +48,7 @@ def order(*, by: Operator, name: str, order: str, reason: str = "") -> None:
     with transaction.atomic():
         worker = Worker.objects.select_for_update().filter(name=name).first()
         if worker is None:
-            raise NotFound
+            raise NotFound(_("There is no worker “%(name)s”.") % {"name": name}, code="worker_not_found")
         before, worker.order = worker.order, order
         worker.save(update_fields=["order"])
         by.record("worker.ordered", target=worker, before=before, after=order, reason=reason)

@@ -181,6 +181,8 @@ def test_ledger_and_reports(alice, tmp_path):
     call_command("admin", "report", "usage", "--format", "xlsx", "--out", str(path), stdout=out)
     assert path.read_bytes()[:2] == b"PK"
     assert out.getvalue() == f"file: {path}\n"
+    told = admin("report", "usage", "--format", "csv", "--out", str(tmp_path / "no" / "x.csv"), ok=False)
+    assert told["error"]["code"] == "file_not_writable"
     assert admin("report", "rebuild")["days_of_teams"] == 1
 
 

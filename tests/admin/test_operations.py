@@ -7,10 +7,19 @@ import re
 import pytest
 from django.urls import reverse
 
-from accounts.errors import NotAllowed
-from accounts.models import Grant, QuotaChange, TeamQuota
+from accounts.errors import InvalidInput, NotAllowed
+from accounts.models import AuditEntry, Grant, Invitation, QuotaChange, TeamQuota
 from accounts.operators import Operator
-from accounts.services import operator_settings, people, personal, quotas, suspension, two_factor
+from accounts.services import (
+    grants,
+    operator_settings,
+    people,
+    personal,
+    quotas,
+    suspension,
+    teams,
+    two_factor,
+)
 from tests import factories
 from tests.admin import staff
 
@@ -137,3 +146,37 @@ def test_nobody_is_restored_who_was_erased(client, alice):
     assert client.post(f"{address}do/restore/", {"step": "do"}).status_code == 302
     bob.user.refresh_from_db()
     assert not bob.user.is_active
+
+
+def test_an_invitation_is_withdrawn_and_its_link_is_over(client, alice):
+    made, _link = teams.invite(
+        actor=alice.actor, email="dora@example.org", role="member", accept_url="https://c.example/{token}/"
+    )
+    address = f"/admin/accounts/invitation/{made.pk}/do/withdraw/"
+    assert client.post(address, {"step": "do"}).status_code == 302
+    assert not Invitation.objects.exists()
+    assert AuditEntry.objects.get(action="invitation.withdrawn").data["email"] == "dora@example.org"
+
+
+def test_a_correction_is_shown_from_where_the_month_really_is(client, alice):
+    team = alice.actor.team
+    limit = team.plan.characters_per_month
+    grants.adjust(by=BY, team=team, characters=-limit - 1_000, reason="Too much")
+    address = f"/admin/accounts/team/{team.pk}/do/grant/"
+    shown = client.post(address, {"step": "ask", "characters": "400", "expires_at": "", "reason": "x"})
+    assert "0, 0 left" in re.findall(r'data-label="Then"><strong>([^<]*)', shown.content.decode())
+    assert (
+        client.post(
+            address, {"step": "ask", "characters": "400", "expires_at": "2020-01-01", "reason": "x"}
+        ).status_code
+        == 422
+    )
+
+
+def test_domains_of_every_script_and_mistakes_lead_back_to_the_panel(client):
+    operator_settings.change(by=BY, key="allowed_email_domains", value="例子.中国, example.org")
+    for address in ("li@例子.中国", "li@xn--fsqu00a.xn--fiqs8s", "li@Example.org"):
+        operator_settings.check_email(address)
+    with pytest.raises(InvalidInput):
+        operator_settings.check_email("li@例子.org")
+    assert 'href="/admin/">' in client.get("/admin/failures/?hours=5").content.decode()
