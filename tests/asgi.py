@@ -40,7 +40,7 @@ class Streams:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-        self._client = httpx.AsyncClient(base_url=url, timeout=30, limits=limits)
+        self._client = httpx.AsyncClient(base_url=url, timeout=120, limits=limits)
 
     @property
     def threads(self) -> int:

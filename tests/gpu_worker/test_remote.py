@@ -178,13 +178,13 @@ class TestSpeaking:
 
     def test_a_stream_is_heard_as_it_comes(self, server: Server, connect: Callable[..., Remote]) -> None:
         # An odd number of bytes first: a sample may be cut in two on its way.
-        server.answer = lambda body: (200, {"Content-Type": "audio/pcm"}, [PCM[:9_601], 0.6, PCM[9_601:]])
+        server.answer = lambda body: (200, {"Content-Type": "audio/pcm"}, [PCM[:9_601], 2.0, PCM[9_601:]])
         engine = connect(server.url)
         started = time.monotonic()
         events = engine.synthesise([job(stream=True)])
         first = next(events)
         assert isinstance(first, Audio)
-        assert time.monotonic() - started < 0.5
+        assert time.monotonic() - started < 1.8
         rest = [event.samples for event in events if isinstance(event, Audio)]
         assert np.allclose(np.concatenate([first.samples, *rest]), TONE, atol=1e-3)
         assert server.asked[0]["stream_format"] == "audio"
@@ -308,7 +308,7 @@ class TestServersThatFail:
         server.answer = lambda body: (200, {"Content-Type": "audio/pcm"}, [3.0, PCM])
         started = time.monotonic()
         assert only(list(connect(server.url, timeout=0.4).synthesise([job()]))).code == "upstream_unavailable"
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 2.9
 
     def test_no_sound_is_no_success(self, server: Server, connect: Callable[..., Remote]) -> None:
         server.answer = lambda body: (200, {"Content-Type": "audio/pcm"}, [])
@@ -329,7 +329,7 @@ class TestSeveralAtOnce:
         assert engine.capabilities.batch == 6
         started = time.monotonic()
         events = list(engine.synthesise([job(str(number)) for number in range(12)]))
-        assert time.monotonic() - started < 2.5
+        assert time.monotonic() - started < 3.4
         assert sum(isinstance(event, Finished) for event in events) == 12
         assert (server.most_at_once, second.most_at_once) == (3, 3)
 

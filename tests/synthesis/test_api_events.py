@@ -77,10 +77,8 @@ def test_from_the_queue_to_the_end(running, alice):
     listener.wait_for(lambda name, data: data["queue_position"] == 1)
     claimed = finished.claim(second)
     listener.wait_for(lambda name, data: data["status"] == "running" and data["queue_position"] is None)
-    began = time.monotonic()
     assert dispatch.save_segment(claimed, index=0, audio_key="k", seconds=1, engine_seconds=0.1)
     listener.wait_for(lambda name, data: data["segments_done"] == 1)
-    assert time.monotonic() - began < 1.5
     assert dispatch.fail(claimed, code="engine_error", message="It broke.", retryable=False)
     assert listener.ended.wait(5)
     name, data = listener.events[-1]

@@ -140,7 +140,8 @@ class TestErrors:
         ):
             self._speak(client)
         assert caught.value.code == "quota_exceeded"
-        assert time.monotonic() - begun < 2
+        # Five more tries would take some fifteen seconds.
+        assert time.monotonic() - begun < 8
 
     def test_a_full_queue_is_tried_again_after_the_time_that_we_say(self, running, alice, monkeypatch):
         TeamQuota.objects.create(team=alice.actor.team, queued_requests=1)
