@@ -46,11 +46,11 @@ class QuotaChangeAdmin(PanelAdmin):
 
     intro = gettext_lazy("Who changed which limits, when, and from what. Each can be undone.")
     list_display = [
+        moment("created_at", gettext_lazy("made")),  # first: it leads to the change, the next one to the team
         "subject",
         "what",
         "state",
         "created_by",
-        moment("created_at", gettext_lazy("made")),
         "reason",
     ]
     list_filter = [

@@ -21,7 +21,7 @@ from accounts.admin.cells import badge, link, moment
 from accounts.effects import Effect, Text
 from accounts.models import ApiKey, AuditEntry, Invitation, Membership, User
 from accounts.operators import Operator
-from accounts.panel.modeladmin import PanelAdmin, Table, is_set
+from accounts.panel.modeladmin import PanelAdmin, Table, is_set, short_time
 from accounts.panel.operations import Operation, OperationForm, ReasonForm
 from accounts.panel.site import Entry, Page, operator, panel
 from accounts.services import impersonation, people, personal, staff, suspension, two_factor
@@ -303,7 +303,7 @@ class UserAdmin(PanelAdmin):
             tables.append(Table(_("Teams"), [_("Team"), _("Role"), _("Limits")], rows, _("In no team.")))
         if can("accounts.view_apikey"):
             keys = ApiKey.objects.filter(user=obj).select_related("team").order_by("-created_at")[:20]
-            rows = [[link(one), link(one.team), one.last_used_at or _("never")] for one in keys]
+            rows = [[link(one), link(one.team), short_time(one.last_used_at)] for one in keys]
             tables.append(Table(_("API keys"), [_("Name"), _("Team"), _("Last used")], rows, _("None.")))
         if can("accounts.view_auditentry"):
             entries = AuditEntry.objects.filter(actor_id=obj.pk).order_by("-id")[:15]

@@ -30,7 +30,7 @@ from accounts.admin.plans import changes_table
 from accounts.effects import Text
 from accounts.models import ApiKey, AuditEntry, Grant, Membership, Plan, QuotaChange, Team, UsageCounter
 from accounts.operators import Operator
-from accounts.panel.modeladmin import PanelAdmin, Table, is_set
+from accounts.panel.modeladmin import PanelAdmin, Table, is_set, short_time
 from accounts.panel.operations import Operation, OperationForm, ReasonForm
 from accounts.panel.site import Entry, panel
 from accounts.services import grants, limits, people, quotas, suspension
@@ -285,7 +285,7 @@ class TeamAdmin(PanelAdmin):
                 [
                     link(one, number(one.characters)),
                     number(grants.left(one)),
-                    one.expires_at or "—",
+                    short_time(one.expires_at),
                     one.reason,
                 ]
                 for one in active
@@ -297,7 +297,7 @@ class TeamAdmin(PanelAdmin):
             )
         if can("accounts.view_apikey"):
             keys = ApiKey.objects.filter(team=obj).select_related("user").order_by("-created_at")[:20]
-            rows = [[link(key), key.user.email, key.last_used_at or _("never"), _state(key)] for key in keys]
+            rows = [[link(key), key.user.email, short_time(key.last_used_at), _state(key)] for key in keys]
             tables.append(
                 Table(_("API keys"), [_("Name"), _("Of"), _("Last used"), _("State")], rows, _("None."))
             )

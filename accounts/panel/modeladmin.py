@@ -378,12 +378,14 @@ class PanelAdmin(admin.ModelAdmin):
             return redirect(back)
         return run_page(request, self, operation, objects, action=here, back=back)
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *more: Any, **named: Any
+    ) -> HttpResponse | None:
         """Django's, for chosen rows that can exist: an id that is none would be an error of the database."""
         chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
         if len(self._ids(chosen)) != len(chosen):
             raise InvalidInput(_("That is no row of this list."), code="row_unknown")
-        return super().response_action(request, queryset)
+        return super().response_action(request, queryset, *more, **named)
 
     def _ids(self, given: Sequence[str]) -> list[str]:
         key = self.opts.pk

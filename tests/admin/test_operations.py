@@ -110,6 +110,8 @@ def test_an_undo_shows_every_change_and_refuses_before_it_asks(client, alice):
     chosen = {"action": "undo", "_selected_action": [str(one.pk) for one in made], "index": "0"}
     page = client.post(address, chosen).content.decode()
     assert hidden(page)["step"] == "do"  # there was nothing to ask
+    listed = client.get(address).content.decode()
+    assert not re.search(r'<a href="[^"]*"></?a', listed)  # a link in a link: the change itself could not be reached
     assert page.count('data-label="Then"') == 2
     quotas.change(by=BY, targets=[bob.actor.team], values={"stored_voices": 4})
     late = client.get(f"{address}{made[1].pk}/do/undo/")
