@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -38,6 +39,8 @@ _MOST = {
     "retention_days": 3_650,
     "weight": 1_000,
 }
+#: At zero of these nothing is spoken.
+_NEEDED = ("concurrent_requests", "queued_requests", "requests_per_minute", "characters_per_request")
 _LEAST = {"weight": 0.01, "retention_days": 1}
 _PERMISSIONS: dict[type, str] = {
     Plan: "accounts.change_plan",
@@ -111,7 +114,19 @@ def preview(*, targets: Sequence[Target], values: dict[str, Any]) -> list[Effect
             effects += _effects_of_plan(target, Plan.objects.get(pk=after["plan"]), after)
         if isinstance(target, Plan) and after:
             count = target.team_set.count()
-            effects.append(Effect(str(target), _("teams with this plan"), str(count), str(count)))
+            over = _over(target, after["characters_per_month"]) if "characters_per_month" in after else 0
+            warning = _("%(teams)d of them have used more already: what was promised stays.") % {
+                "teams": over
+            }
+            effects.append(
+                Effect(
+                    str(target),
+                    _("teams with this plan"),
+                    str(count),
+                    str(count),
+                    warning if over else "",
+                )
+            )
     return effects
 
 
@@ -373,6 +388,8 @@ def _effect(target: Target, field: str, value: Any) -> Effect:
     warning = ""
     if isinstance(target, Team | Membership) and field in limits.FIELDS:
         warning = _warning(target, field, value)
+    elif value == 0 and field in _NEEDED:
+        warning = _("Nothing can be spoken any more.")
     return Effect(
         str(target), LABELS[field], _in_words(target, field, now), _in_words(target, field, value), warning
     )
@@ -406,6 +423,19 @@ def _effects_of_plan(team: Team, plan: Plan, after: dict[str, Any]) -> list[Effe
     return effects
 
 
+def _over(plan: Plan, characters: int) -> int:
+    """Teams that go by this plan's characters and have used so many this month."""
+    mine = Team.objects.filter(plan=plan, quota__characters_per_month=None)
+    zones = mine.order_by().values_list("time_zone", flat=True).distinct()
+    return UsageCounter.objects.filter(
+        team__in=mine,
+        user=None,
+        api_key=None,
+        period_start__in={limits.period(Team(time_zone=zone)).key for zone in zones},
+        used__gte=characters - F("reserved") + F("granted"),
+    ).count()
+
+
 def _warning(target: Team | Membership, field: str, value: Any) -> str:
     """What hurts when `field` becomes `value`; empty when nothing does."""
     team = target if isinstance(target, Team) else target.team
@@ -425,8 +455,11 @@ def _warning(target: Team | Membership, field: str, value: Any) -> str:
                 "day": now.end.date().isoformat()
             }
         return ""
-    if value == 0 and field != "stored_voices":
+    if value == 0 and field in _NEEDED:
         return _("Nothing can be spoken any more.")
+    above = getattr(limits.of_team(team), field) if isinstance(target, Membership) else None
+    if above is not None and value > above:
+        return _("The team may have %(limit)s: that is what counts.") % {"limit": f"{above:,}"}
     taken = extensions.in_use(team.pk, user_id).get(field, 0)
     if taken > value:
         return _("%(taken)d are in use: they stay, new ones are refused until there is room.") % {

@@ -279,3 +279,14 @@ def test_a_new_plan_from_the_panel():
     assert answer.status_code == 302
     plan.refresh_from_db()
     assert plan.weight == 3
+
+
+def test_previews_warn_of_what_counts_more_and_of_teams_that_are_over(alice):
+    bob = factories.colleague(alice, "Bob")
+    (effect,) = quotas.preview(targets=[bob.actor.membership], values={"concurrent_requests": 5_000})
+    assert "that is what counts" in str(effect.warning)
+    ledger.reserve(actor=alice.actor, request_id=uuid.uuid4(), characters=100)
+    plan = alice.actor.team.plan
+    effects = quotas.preview(targets=[plan], values={"characters_per_month": 100, "requests_per_minute": 0})
+    assert [str(one.warning)[:16] for one in effects] == ["", "Nothing can be s", "1 of them have u"]
+    assert not quotas.preview(targets=[plan], values={"characters_per_month": 101})[1].warning
