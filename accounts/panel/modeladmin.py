@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -220,9 +221,9 @@ class PanelAdmin(admin.ModelAdmin):
             for column in self.id_columns:
                 where |= Q(**{column: identifier})
             return queryset.filter(where), False
-        if not self.search_fields and not self.team_column and not self.user_column:
+        found = self._beginning(term)
+        if not found and not self.search_fields and not self.team_column and not self.user_column:
             return queryset.none(), False
-        found = Q()
         for column in self.search_fields:
             found |= Q(**{f"{column}__icontains": term})
         if self.team_column:
@@ -237,6 +238,16 @@ class PanelAdmin(admin.ModelAdmin):
             people = User.objects.filter(Q(email__icontains=term) | Q(name__icontains=term))
             found |= Q(**{f"{self.user_column}__in": list(people.values_list("id", flat=True)[:100])})
         return queryset.filter(found), False
+
+    def _beginning(self, term: str) -> Q:
+        """Rows whose id begins like this: pages show “01a22e01-2565…”."""
+        found = Q()
+        digits = term.rstrip("…").replace("-", "")
+        if re.fullmatch("[0-9a-f]{8,31}", digits):
+            low, high = UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
+            for column in self.id_columns:
+                found |= Q(**{f"{column}__range": (low, high)})
+        return found
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Django's list, its rows prepared together."""

@@ -111,7 +111,9 @@ def test_an_undo_shows_every_change_and_refuses_before_it_asks(client, alice):
     page = client.post(address, chosen).content.decode()
     assert hidden(page)["step"] == "do"  # there was nothing to ask
     listed = client.get(address).content.decode()
-    assert not re.search(r'<a href="[^"]*"></?a', listed)  # a link in a link: the change itself could not be reached
+    assert not re.search(
+        r'<a href="[^"]*"></?a', listed
+    )  # a link in a link: the change itself could not be reached
     assert page.count('data-label="Then"') == 2
     quotas.change(by=BY, targets=[bob.actor.team], values={"stored_voices": 4})
     late = client.get(f"{address}{made[1].pk}/do/undo/")
@@ -182,3 +184,11 @@ def test_domains_of_every_script_and_mistakes_lead_back_to_the_panel(client):
     with pytest.raises(InvalidInput):
         operator_settings.check_email("li@例子.org")
     assert 'href="/admin/">' in client.get("/admin/failures/?hours=5").content.decode()
+
+
+def test_an_id_is_found_by_its_beginning_as_pages_show_it(client, alice):
+    whole = str(alice.actor.team.pk)
+    for shown in (whole, f"{whole[:23]}…", whole[:23]):
+        page = client.get("/admin/accounts/team/", {"q": shown}).content.decode()
+        assert "Harbour Audio" in page
+    assert "Nothing matches" in client.get("/admin/accounts/team/", {"q": "ffffffff-ffff…"}).content.decode()
