@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from django.core.files.base import ContentFile
-from whitenoise.storage import CompressedManifestStaticFilesStorage
+from whitenoise.storage import CompressedManifestStaticFilesStorage  # type: ignore[import-untyped]
 
 from accounts.templatetags.ui import JOINED_SHEET, SCRIPT, SHEETS
 
@@ -36,15 +36,19 @@ class Storage(CompressedManifestStaticFilesStorage):
                 return bytes(file.read()).decode()
 
         if not dry_run:
-            made = {
-                JOINED_SHEET: "\n".join(read(name) for name in SHEETS),
-                SCRIPT: join_modules(SCRIPT, read),
-            }
-            for name, content in made.items():
+            for name, content in joined(read).items():
                 self.delete(name)
                 self._save(name, ContentFile(content.encode()))
                 paths[name] = (self, name)
         yield from super().post_process(paths, dry_run, **options)
+
+
+def joined(read: Read) -> dict[str, str]:
+    """The joined files: name and content; `read` hands out the small ones."""
+    return {
+        JOINED_SHEET: "\n".join(read(name) for name in SHEETS),
+        SCRIPT: join_modules(SCRIPT, read),
+    }
 
 
 def join_modules(entry: str, read: Read) -> str:

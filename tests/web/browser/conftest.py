@@ -3,56 +3,19 @@
 from __future__ import annotations
 
 import io
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import av
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from playwright.sync_api import Page
 
-from launcher.checks import BROWSERS
 from synthesis import storage
 from synthesis.models import SynthesisRequest
 from synthesis.services import dispatch, workers
-from tests import factories
+from tests import browsing, factories
 
-#: What a page may need on a machine that is busy with other tests, ms.
-PATIENCE = 30_000
-SPEECH = Path(__file__).resolve().parents[2] / "fixtures" / "speech"
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--autoplay-policy=no-user-gesture-required",
-    # A microphone into which somebody reads, over and over.
-    "--use-fake-device-for-media-stream",
-    "--use-fake-ui-for-media-stream",
-    f"--use-file-for-fake-audio-capture={SPEECH / 'austen-0870.wav'}",
-]
-
-
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, for this folder only.
-
-    Playwright's event loop runs in the test's thread for as long as it is started: the ORM refuses to work beside it
-    unless told that it is used between Playwright's calls, and tests that start a loop of their own could not.
-    """
-    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    if found is None:
-        pytest.skip("there is no chromium (as root: apt-get install chromium)")
-    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        expect.set_options(timeout=PATIENCE)
-        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield running
-        running.close()
+browser = pytest.fixture(scope="package")(browsing.chromium)
 
 
 @pytest.fixture
@@ -66,61 +29,16 @@ def hibari(transactional_db):
     return factories.preset()
 
 
-def quiet_stream(route: Route) -> None:
-    """The event stream is the ASGI process's; here an empty one ends at once, and the pages poll."""
-    route.fulfill(content_type="text/event-stream", body="retry: 600000\n\n")
-
-
 @pytest.fixture
 def open_page(browser, live_server) -> Iterator[Callable[..., Page]]:
     """`open_page("/voices/", alice, language="zh", width=360, theme="dark")`; fails a test whose pages complain."""
-    contexts: list[BrowserContext] = []
-    complaints: list[str] = []
+    pages = browsing.Pages(browser, live_server.url)
 
-    def opened(
-        path: str,
-        person: factories.Person | None = None,
-        *,
-        language: str = "en",
-        width: int = 1280,
-        theme: str = "light",
-    ) -> Page:
-        context = browser.new_context(
-            base_url=live_server.url,
-            viewport={"width": width, "height": 800},
-            locale="zh-CN" if language == "zh" else "en-US",
-            color_scheme=theme,  # type: ignore[arg-type]
-            is_mobile=width < 600,
-            has_touch=width < 600,
-            reduced_motion="reduce",
-        )
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
-        context.route("**/events/", quiet_stream)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: _note(complaints, message))
-        page.on("dialog", lambda dialog: dialog.accept())
-        if person is not None:
-            page.goto("/sign-in/")
-            page.get_by_label("邮箱地址" if language == "zh" else "E-mail address").fill(person.user.email)
-            page.locator("input[name=password]").fill(factories.PASSWORD)
-            page.locator("main button").click()
-            page.wait_for_url(live_server.url + "/")
-        page.goto(path)
-        return page
+    def opened(path: str, person: factories.Person | None = None, **look) -> Page:
+        return pages.open(path, browsing.signed_in(person.user) if person else None, **look)
 
     yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-def _note(complaints: list[str], message) -> None:  # type: ignore[no-untyped-def]
-    # A 4xx of ours is noted by the browser and by htmx as well; the tests look at what the page says about it.
-    expected = ("Failed to load resource", "Response Status Error Code 4")
-    if message.type in {"error", "warning"} and not message.text.startswith(expected):
-        complaints.append(f"{message.text} ({message.location.get('url', '')})")
+    pages.close()
 
 
 @pytest.fixture

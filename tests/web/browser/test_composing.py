@@ -1,56 +1,31 @@
-"""Writing for speech: palette, drafts, dice, saved settings, shortcuts, hearing it while it is made."""
+"""Writing for speech: palette, drafts, dice, saved settings, parts and their takes, every format, shortcuts."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
 
+from synthesis import storage
+from synthesis.models import Output
 from tests import factories
+from tests.browsing import LANGUAGES, check, ring, words
 from tests.web.browser.conftest import tone
-from tests.web.browser.test_pages import check
 from tests.web.test_steering import spoken
+from tests.web.test_takes import finish
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-WORDS = {
-    "en": {
-        "palette": "Insert and direct",
-        "sichuan": "Sichuan dialect",
-        "breath": "a breath",
-        "strong": "with emphasis",
-        "speak": "Speak",
-        "dice": "Throw the dice for a new seed",
-        "saved": "Saved settings",
-        "save": "Save",
-        "playing": "Playing while it is made",
-        "shortcuts": "Keyboard shortcuts",
-        "download": "Download",
-    },
-    "zh": {
-        "palette": "插入与指导",
-        "sichuan": "四川话",
-        "breath": "呼吸声",
-        "strong": "加重语气",
-        "speak": "生成语音",
-        "dice": "掷骰子换一个种子",
-        "saved": "常用设置",
-        "save": "保存",
-        "playing": "正在边生成边播放",
-        "shortcuts": "键盘快捷键",
-        "download": "下载",
-    },
-}
 
 
 @pytest.mark.parametrize(("language", "width", "theme"), [("en", 1280, "dark"), ("zh", 360, "light")])
 def test_palette(open_page, alice, settings, language, width, theme):
+    say = words(language)
     settings.CHORUS_ENGINE = "cosyvoice3"
     factories.preset("Mei", engine="cosyvoice3", preset="mei", language="zh")
-    words = WORDS[language]
     page = open_page("/", alice, language=language, width=width, theme=theme)
     area = page.locator("textarea[name=text]")
     area.fill("银行")
-    open_palette = page.get_by_role("button", name=words["palette"], exact=True)
+    open_palette = page.get_by_role("button", name=say("Insert and direct"), exact=True)
+    palette = page.get_by_role("dialog", name=say("Insert and direct"))
 
     area.evaluate("area => { area.focus(); area.setSelectionRange(1, 2); }")
     open_palette.click()
@@ -60,157 +35,111 @@ def test_palette(open_page, alice, settings, language, width, theme):
     area.evaluate("area => area.setSelectionRange(0, 0)")
     open_palette.click()
     check(page, without="target-size")
-    page.get_by_role("button", name=words["breath"], exact=True).click()
+    palette.locator("[data-insert='[breath]']").click()
     expect(area).to_have_value("[breath]银[h][áng]")
 
     area.evaluate("area => area.setSelectionRange(8, 9)")
     open_palette.click()
-    page.get_by_role("button", name=words["strong"], exact=True).click()
+    palette.locator("[data-wrap=strong]").click()
     expect(area).to_have_value("[breath]<strong>银</strong>[h][áng]")
 
     open_palette.click()
-    page.get_by_role("button", name=words["sichuan"], exact=True).click()
-    expect(page.locator("[name=instruction]")).to_have_value(words["sichuan"])
+    sichuan = {"en": "Sichuan dialect", "zh": "四川话"}[language]
+    page.get_by_role("button", name=sichuan, exact=True).click()
+    expect(page.locator("[name=instruction]")).to_have_value(sichuan)
     area.focus()
     page.keyboard.press("Control+z")
     expect(area).to_have_value("[breath]银[h][áng]")
 
 
-def test_the_voice_that_is_shown_is_the_one_that_speaks(open_page, alice, hibari):
-    """Also when a draft brings it back, which happens before anything else on the page runs."""
-    factories.preset("Aki", gender="male")
-    page = open_page("/", alice)
-    shown = page.locator("[data-picker-name]")
-    other = "Aki" if shown.text_content() != "Aki" else "Hibari"
-    page.locator("[data-picker-button]").click()
-    page.locator("[data-choice]", has_text=other).locator("label").click()
-    expect(shown).to_have_text(other)
-    page.locator("textarea[name=text]").fill("Who says this?")
-    page.goto(page.url + "voices/")
-    page.goto(page.url.removesuffix("voices/"))
-    expect(page.locator("textarea[name=text]")).to_have_value("Who says this?")
-    assert page.locator("[name=voice]:checked").get_attribute("data-name") == other
-    expect(shown).to_have_text(other)
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_draft_survives_and_settings_are_kept(open_page, alice, hibari, language):
-    words = WORDS[language]
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_voice_a_draft_and_settings_that_are_kept(open_page, alice, hibari, language):
+    say = words(language)
     factories.preset("Aki", gender="male")
     page = open_page("/", alice, language=language)
-    page.locator("textarea[name=text]").fill("It was a bright cold day in April.")
+    area = page.locator("textarea[name=text]")
+    shown = page.locator("[data-picker-name]")
+    # The voice that is shown is the one that speaks, also when a draft brings it back.
+    other = "Aki" if shown.text_content() != "Aki" else "Hibari"
+    page.locator("[data-picker-button]").click()
+    page.get_by_label(say("Search voices")).fill(other.lower())
+    choice = page.locator("[data-choice]:visible", has_text=other)
+    # axe does not know of the top layer: it takes the tabs under the sheet for neighbours of what is on it.
+    check(page, without="target-size")
+    choice.locator("label").click()
+    expect(page.locator("#voice-picker")).to_be_hidden()
+    expect(shown).to_have_text(other)
+    area.fill("It was a bright cold day in April.")
     page.locator("[name=format][value=wav]").check(force=True)
-    page.get_by_role("button", name=words["dice"]).click()
+    page.get_by_role("button", name=say("Throw the dice for a new seed")).click()
     seed = page.locator("[name=seed]").input_value()
     assert seed.isdigit()
     expect(page.locator("#outline")).to_contain_text("0:0")
-    page.reload()
-    expect(page.locator("textarea[name=text]")).to_have_value("It was a bright cold day in April.")
+    page.goto("/voices/")
+    page.goto("/")
+    expect(area).to_have_value("It was a bright cold day in April.")
+    assert page.locator("[name=voice]:checked").get_attribute("data-name") == other
+    expect(shown).to_have_text(other)
     expect(page.locator("[name=seed]")).to_have_value(seed)
     expect(page.locator("[name=format][value=wav]")).to_be_checked()
 
-    page.locator("summary", has_text=words["saved"]).click()
+    saved = page.locator("summary", has_text=say("Saved settings"))
+    saved.click()
     page.locator("#preset-name").fill("Newsreader")
-    page.locator("#settings-presets").get_by_role("button", name=words["save"], exact=True).click()
+    page.locator("#settings-presets").get_by_role("button", name=say("Save"), exact=True).click()
     expect(page.locator("[data-preset]", has_text="Newsreader")).to_be_visible()
     check(page, without="target-size")
     page.locator("[name=format][value=mp3]").check(force=True)
-    page.locator("summary", has_text=words["saved"]).click()
+    saved.click()
     page.locator("[data-preset]", has_text="Newsreader").click()
     page.wait_for_url(lambda url: "preset=" in url)
     expect(page.locator("[name=format][value=wav]")).to_be_checked()
-    expect(page.locator("textarea[name=text]")).to_have_value("It was a bright cold day in April.")
+    expect(area).to_have_value("It was a bright cold day in April.")
+    page.get_by_role("button", name=say("Speak"), exact=True).click()
+    expect(page.locator("article.request")).to_contain_text(other)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_heard_while_it_is_made(open_page, alice, hibari, worker, language):
-    words = WORDS[language]
-    page = open_page("/", alice, language=language)
-    sound = tone(6)
-    page.route(
-        "**/events/requests/*/stream/", lambda route: route.fulfill(content_type="audio/mpeg", body=sound)
-    )
-    page.locator("textarea[name=text]").fill("Somebody listens while this is spoken.")
-    page.get_by_role("button", name=words["speak"], exact=True).click()
-    expect(page.locator("#dock")).to_contain_text(words["playing"])
-    expect(page.locator("#dock")).to_contain_text("Somebody listens")
-    request = worker.claim()
-    assert request.streamed
-    worker.finish(request)
-    # The card is another one by now; the sound goes on to its end.
-    expect(page.locator("article.request[data-status=succeeded]")).to_be_visible()
-    expect(page.locator("#dock")).to_be_visible()
-    expect(page.locator("#dock")).to_be_hidden()
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_waveform_and_every_format(open_page, alice, hibari, language):
-    words = WORDS[language]
-    spoken(alice)
-    page = open_page("/", alice, language=language)
+@pytest.mark.parametrize(("language", "width", "theme"), [("en", 1280, "light"), ("zh", 360, "dark")])
+def test_every_format_and_a_part_said_again(open_page, alice, hibari, worker, language, width, theme):
+    say = words(language)
+    made = spoken(alice)
+    page = open_page("/", alice, language=language, width=width, theme=theme)
     page.locator("article.request").scroll_into_view_if_needed()
     expect(page.locator("canvas.wave")).to_be_visible()
-    page.locator("summary", has_text=words["download"]).click()
+    page.locator("summary", has_text=say("Download")).click()
     for name in ("MP3", "WAV", "FLAC", "OPUS", "AAC", "PCM", "SRT", "VTT"):
         expect(page.locator(".downloads .menu-item", has_text=name)).to_be_visible()
     check(page, without="target-size")
     with page.expect_download() as download:
         page.locator(".downloads .menu-item", has_text="SRT").click()
     assert "-->" in download.value.path().read_text()
-
-
-def test_shortcuts(open_page, alice, hibari):
-    page = open_page("/history/", alice)
-    page.keyboard.press("?")
-    sheet = page.get_by_role("dialog", name="Keyboard shortcuts")
-    expect(sheet).to_be_visible()
-    check(page, without="target-size")
     page.keyboard.press("Escape")
-    page.keyboard.press("/")
-    expect(page.locator("input[type=search]").first).to_be_focused()
-    page.locator("h1").click()
-    page.keyboard.press("g")
-    page.keyboard.press("s")
-    expect(page.locator("h1")).to_have_text("Studio")
-    page.wait_for_load_state("load")
-    page.locator("h1").click()
-    page.keyboard.press("v")
-    expect(page.get_by_role("dialog", name="Choose a voice")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.keyboard.press("n")
-    expect(page.locator("textarea[name=text]")).to_be_focused()
-    page.keyboard.press("Control+k")
-    expect(page.get_by_role("dialog", name="Insert and direct")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+/")
-    page.locator("[data-letters]").uncheck()
-    page.keyboard.press("Escape")
-    page.locator("h1").click()
-    page.keyboard.press("v")
-    expect(page.get_by_role("dialog", name="Choose a voice")).to_be_hidden()
 
-
-@pytest.mark.parametrize(("language", "width", "theme"), [("en", 1280, "light"), ("zh", 360, "dark")])
-def test_a_part_is_said_again_compared_and_chosen(open_page, alice, hibari, worker, language, width, theme):
-    from tests.web.test_takes import finish
-
-    again, use, heard = {
-        "en": ("Say again", "Use it", "Heard"),
-        "zh": ("再读一遍", "用这个", "正在使用"),
-    }[language]
-    made = spoken(alice)
-    page = open_page("/", alice, language=language, width=width, theme=theme)
     page.locator(".parts summary").click()
     parts = page.locator(".part")
     expect(parts).to_have_count(made.segments_total)
-    parts.nth(0).get_by_role("button", name=again).click()
+    parts.nth(0).get_by_role("button", name=say("Say again")).click()
     expect(parts.nth(0).locator(".take")).to_have_count(2)
-    finish(made.segments.get(index=0).takes.get())
-    # The event stream is the ASGI process's; without one, the page asks by itself.
-    choose = parts.nth(0).get_by_role("button", name=use)
+    take = made.segments.get(index=0).takes.get()
+    finish(take)
+    sound = tone(3)
+    storage.put(storage.output_key(take, "mp3"), sound, "audio/mpeg")
+    Output.objects.filter(request=take).update(bytes=len(sound), key=storage.output_key(take, "mp3"))
+    ring(page)
+    choose = parts.nth(0).get_by_role("button", name=say("Use it"))
     expect(choose).to_be_visible()
     check(page, without="target-size")
-    before = page.locator(".player-time").inner_text()
-    choose.click()
-    expect(parts.nth(0).locator(".take").nth(1)).to_contain_text(heard)
+    before = page.locator(".player-time").first.inner_text()
+    # Side by side: letters change over, Enter takes the one that was heard last.
+    parts.nth(0).locator("[popovertarget]").first.click()
+    sheet = page.locator("[data-compare]")
+    expect(sheet.locator("[data-compare-take]")).to_have_count(2)
+    check(page, without="target-size")
+    page.keyboard.press("a")
+    expect(sheet.locator("[data-compare-play]").nth(0)).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press("b")
+    expect(sheet.locator("[data-compare-play]").nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(sheet.locator("[data-compare-play]").nth(0)).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("Enter")
+    expect(parts.nth(0).locator(".take").nth(1)).to_contain_text(say("Heard"))
     expect(page.locator(".player-time")).not_to_have_text(before)
