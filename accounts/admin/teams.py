@@ -29,6 +29,7 @@ from accounts.admin.limit_forms import (
 from accounts.admin.plans import changes_table
 from accounts.effects import Text
 from accounts.models import ApiKey, AuditEntry, Grant, Membership, Plan, QuotaChange, Team, UsageCounter
+from accounts.models.users import EMAIL_CHARACTERS
 from accounts.operators import Operator
 from accounts.panel.modeladmin import PanelAdmin, Table, is_set, short_time
 from accounts.panel.operations import Operation, OperationForm, ReasonForm
@@ -80,7 +81,9 @@ class NewTeamForm(OperationForm):
         self.fields["name"] = forms.CharField(label=_("Name"), max_length=100)
         self.fields["plan"] = forms.ChoiceField(label=_("Plan"), choices=plans)
         self.fields["owner"] = forms.EmailField(
-            label=_("E-mail address of its owner"), help_text=_("Gets an invitation.")
+            label=_("E-mail address of its owner"),
+            max_length=EMAIL_CHARACTERS,
+            help_text=_("Gets an invitation."),
         )
         self.fields["time_zone"] = forms.ChoiceField(label=_("Time zone"), choices=zones, initial="UTC")
         for field in self.fields.values():

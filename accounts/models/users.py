@@ -35,11 +35,15 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=(username or "").strip().lower())
 
 
+#: Of an address: what Django's model field stores, while its form field and validator take up to 320.
+EMAIL_CHARACTERS = 254
+
+
 class User(AbstractBaseUser, PermissionsMixin):
     """A person, in any number of teams."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    email = models.EmailField(_("e-mail address"), unique=True)
+    email = models.EmailField(_("e-mail address"), max_length=EMAIL_CHARACTERS, unique=True)
     name = models.CharField(_("name"), max_length=150, blank=True)
     language = models.CharField(_("language"), max_length=16, blank=True)
     #: light or dark; empty: as the system has it.

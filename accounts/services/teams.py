@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.mail import send_mail
-from django.core.validators import validate_email
+from django.core.validators import MaxLengthValidator, validate_email
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -19,6 +19,7 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from accounts.models import ApiKey, Invitation, Membership, Plan, Role, Team, User
+from accounts.models.users import EMAIL_CHARACTERS
 from accounts.services import audit, operator_settings
 
 INVITATION_DAYS = 7
@@ -73,6 +74,7 @@ def open_invitation(
     email = email.strip().lower()
     try:
         validate_email(email)
+        MaxLengthValidator(EMAIL_CHARACTERS)(email)  # Django's own takes longer ones than it stores
     except ValidationError:
         raise InvalidInput(
             _("“%(email)s” is not an e-mail address.") % {"email": email}, code="email_invalid", param="email"

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import permissions
 from accounts.models import ApiKey, Role, User
+from accounts.models.users import EMAIL_CHARACTERS
 
 
 def offer(form: forms.BaseForm, name: str, choices: Sequence[tuple[str, Any]]) -> None:
@@ -122,7 +123,9 @@ class InviteForm(Styled, forms.Form):
     """Whom to invite, and as what."""
 
     email = forms.EmailField(
-        label=_("Invite by e-mail address"), widget=forms.EmailInput(attrs={"autocomplete": "off"})
+        label=_("Invite by e-mail address"),
+        max_length=EMAIL_CHARACTERS,
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.MEMBER)
 

@@ -14,6 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from accounts.api.authentication import client_address
 from accounts.errors import ChorusError
+from accounts.models.users import EMAIL_CHARACTERS
 from accounts.services import rates, sign_up
 from accounts.web.forms import JoinForm, Styled
 from accounts.web.shell import SESSION_TEAM, add_error
@@ -23,7 +24,9 @@ class AskForm(Styled, forms.Form):
     """The address that the link goes to."""
 
     email = forms.EmailField(
-        label=_("E-mail address"), widget=forms.EmailInput(attrs={"autocomplete": "email", "autofocus": True})
+        label=_("E-mail address"),
+        max_length=EMAIL_CHARACTERS,
+        widget=forms.EmailInput(attrs={"autocomplete": "email", "autofocus": True}),
     )
 
 

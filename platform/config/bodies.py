@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from http import HTTPStatus
@@ -27,8 +28,9 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 Application = Callable[[Any, Receive, Send], Awaitable[None]]
 
-#: Of a body that is refused, so much is thrown away before the answer.
-_DRAIN_BYTES, _DRAIN_SECONDS = 2 * JSON_BYTES, 2.0
+#: Of a body that nobody wants, so much is thrown away before the answer: all that a front lets through. An answer in
+#: the middle of it would cut the connection, which the front takes for a process that is being started again.
+_DRAIN_BYTES, _DRAIN_SECONDS = 64 * 1024 * 1024, 30.0
 #: Of a form without a length so much is held in memory, the rest on disk; handed on in pieces.
 _MEMORY_BYTES, _PIECE_BYTES = 2 * JSON_BYTES, 64 * 1024
 
@@ -108,18 +110,21 @@ def _replay(body: SpooledTemporaryFile[bytes], receive: Receive) -> Receive:
 
 
 def measured(application: Callable[[Any, Any], Iterable[bytes]]) -> Callable[[Any, Any], Iterable[bytes]]:
-    """The same for WSGI: forms that come in chunks get a length."""
+    """The same for WSGI: forms that come in chunks get a length, and no answer comes before its question has ended."""
 
     def measure(environ: Any, start_response: Any) -> Iterable[bytes]:
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         if not chunked or not environ.get("CONTENT_TYPE", "").lower().startswith("multipart/"):
-            return application(environ, start_response)
+            answer = application(environ, start_response)
+            _throw_away(environ)
+            return answer
         body = SpooledTemporaryFile(_MEMORY_BYTES)  # noqa: SIM115  it lives as long as the request
         size = 0
         while piece := environ["wsgi.input"].read(_PIECE_BYTES):
             size += len(piece)
             if size > _form_limit():
                 body.close()
+                _throw_away(environ)
                 return _refuse(too_large(_form_limit()), start_response)
             body.write(piece)
         body.seek(0)
@@ -128,6 +133,27 @@ def measured(application: Callable[[Any, Any], Iterable[bytes]]) -> Callable[[An
         return _closing(application(told, start_response), body)
 
     return measure
+
+
+def _throw_away(environ: Any) -> None:
+    """What the application has not read."""
+    line = environ.get("gunicorn.socket")
+    patience = line.gettimeout() if line is not None else None
+    deadline = time.monotonic() + _DRAIN_SECONDS
+    taken = 0
+    try:
+        while taken < _DRAIN_BYTES and (left := deadline - time.monotonic()) > 0:
+            if line is not None:
+                line.settimeout(left)
+            piece = environ["wsgi.input"].read(_PIECE_BYTES)
+            if not piece:
+                return
+            taken += len(piece)
+    except OSError:
+        return  # whoever sent it has gone, or says no more
+    finally:
+        if line is not None:
+            line.settimeout(patience)
 
 
 def _closing(answer: Iterable[bytes], body: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
@@ -157,7 +183,7 @@ def _refusal(headers: dict[bytes, bytes]) -> ChorusError | None:
 
 
 async def _drain(receive: Receive) -> None:
-    """Take a little of what is under way: most clients read an answer only when they have sent everything."""
+    """Take what is under way: most clients read an answer only when they have sent everything."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
             taken = 0

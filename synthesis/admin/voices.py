@@ -20,6 +20,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.admin.cells import anchor, badge, link, moment, number
 from accounts.effects import Effect, Text
+from accounts.models.users import EMAIL_CHARACTERS
 from accounts.names import team_names
 from accounts.operators import Operator
 from accounts.panel.modeladmin import PanelAdmin, Table, is_set, short_time
@@ -82,6 +83,7 @@ class ComplaintForm(OperationForm):
     )
     email = forms.EmailField(
         label=gettext_lazy("E-mail address of who told you"),
+        max_length=EMAIL_CHARACTERS,
         required=False,
         help_text=gettext_lazy("They are told what was decided."),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),

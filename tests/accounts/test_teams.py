@@ -81,6 +81,7 @@ def test_a_weak_password_makes_no_account():
     ("email", "role", "code"),
     [
         ("nonsense", "member", "email_invalid"),
+        (f"{'x' * 243}@example.org", "member", "email_invalid"),
         ("d@example.org", "king", "role_unknown"),
         ("alice@example.org", "member", "already_member"),
     ],

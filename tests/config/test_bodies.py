@@ -70,7 +70,7 @@ class TestAsgi:
 
 
 class TestWsgi:
-    def _post(self, person, body, kind=KIND):
+    def _post(self, person, body, kind=KIND, **changed):
         seen = []
         environ = {
             "REQUEST_METHOD": "POST",
@@ -80,12 +80,12 @@ class TestWsgi:
             "SERVER_PROTOCOL": "HTTP/1.1",
             "REMOTE_ADDR": "127.0.0.1",
             "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(body),
+            "wsgi.input": body if isinstance(body, io.BytesIO) else io.BytesIO(body),
             "wsgi.errors": io.StringIO(),
             "CONTENT_TYPE": kind,
             "HTTP_TRANSFER_ENCODING": "chunked",
             "HTTP_AUTHORIZATION": f"Bearer {person.secret}",
-        }
+        } | changed
         application = measured(get_wsgi_application())
         answer = application(environ, lambda status, headers: seen.append((status, dict(headers))))
         body = b"".join(answer)
@@ -108,3 +108,11 @@ class TestWsgi:
 
     def test_anything_else_needs_a_length(self, alice):
         assert self._post(alice, b"text\nHello.\n", "text/csv")[0] == "411 Length Required"
+
+    @pytest.mark.parametrize(("key", "status"), [({}, "415 "), ({"HTTP_AUTHORIZATION": "Bearer x"}, "401 ")])
+    def test_no_answer_before_the_end_of_its_question(self, alice, key, status):
+        """What cuts a caller off who is still sending looks like a broken server to the proxy between them."""
+        body = io.BytesIO(b"x" * (3 * 2**20))
+        length = {"CONTENT_LENGTH": str(3 * 2**20), "HTTP_TRANSFER_ENCODING": ""}
+        assert self._post(alice, body, "application/json", **length, **key)[0].startswith(status)
+        assert body.read() == b""
