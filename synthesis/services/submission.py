@@ -336,9 +336,15 @@ def choose_language(text: str, wanted: str, voice: Voice, engine: Capabilities) 
     asked = wanted or language.detect(text)
     if spoken := engine.spoken_as(asked, like=voice.language):
         return spoken
+    names = {"engine": engine.label, "language": asked, "all": ", ".join(engine.languages)}
     raise InvalidInput(
-        _("The engine %(engine)s does not speak “%(language)s”. It speaks: %(all)s.")
-        % {"engine": engine.label, "language": asked, "all": ", ".join(engine.languages)},
+        _("The engine %(engine)s does not speak “%(language)s”. It speaks: %(all)s.") % names
+        if wanted
+        else _(
+            "The text looks like “%(language)s”, which the engine %(engine)s does not speak. It speaks: %(all)s. If it "
+            "is one of these, name it as the language."
+        )
+        % names,
         code="language_not_supported",
         param="language" if wanted else "text",
         languages=list(engine.languages),

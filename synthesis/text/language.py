@@ -30,11 +30,11 @@ _LETTERS_A_WORD = 5
 
 #: Frequent words that English does not share, and that tell these languages from each other.
 _FREQUENT: dict[str, frozenset[str]] = {
-    "de": words("der die das und ist nicht ein eine ich sie wir mit auf für den dem von zu wie sind auch"),
+    "de": words("der das und ist nicht ein eine ich sie wir mit auf für den dem von zu wie sind auch"),
     "fr": words("le la les et est une des du dans pas je vous nous que qui pour avec sur il elle"),
-    "es": words("el la los las y es una que en por con para no se del al como pero está muy"),
+    "es": words("el la los las y es una que en por con para se del al como pero está muy"),
     "it": words("il la gli e è una che di non per con sono del della nel questo anche più ma lo"),
-    "pt": words("o a os as e é uma que não em por com para se do da no na mais você"),
+    "pt": words("o os e é uma que não em por com para se da na mais você"),
 }
 _ENGLISH = words(
     "the and is are was were to of in that it you he she we they for with on this have not be at as"
