@@ -22,6 +22,7 @@ from gpu_worker import resident, several
 from gpu_worker.engines.base import Audio, Engine, Failed, Finished, Samples, SegmentJob, VoiceSpec
 from synthesis import presets, storage, streams, traces
 from synthesis.audio import check, decode, prepare
+from synthesis.errors import VOICE_DELETED, VOICE_TAKEN_DOWN
 from synthesis.models import Segment, SynthesisRequest, Voice
 from synthesis.services import dispatch, sounding
 from synthesis.tally import note_claim
@@ -168,15 +169,9 @@ def _run(request: SynthesisRequest, engine: Engine) -> None:
 def _speak(request: SynthesisRequest, engine: Engine, lease: _Lease) -> float:
     """All segments, joined, encoded, stored and completed; seconds of sound."""
     if request.voice.taken_down_at is not None:
-        raise _SegmentFailed(
-            "voice_taken_down",
-            gettext_noop("The operator of this service has blocked this voice."),
-            retryable=False,
-        )
+        raise _SegmentFailed("voice_taken_down", VOICE_TAKEN_DOWN, retryable=False)
     if request.voice.deleted_at is not None:
-        raise _SegmentFailed(
-            "voice_deleted", gettext_noop("The voice was deleted before this was spoken."), retryable=False
-        )
+        raise _SegmentFailed("voice_deleted", VOICE_DELETED, retryable=False)
     voice = _voice_spec(request)
     segments = list(request.segments.all())
     for segment in segments:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from accounts.errors import Conflict, InvalidInput, NotFound
+
+#: Why a request (`voice_taken_down`, `voice_deleted`) has failed; translated where it is shown.
+VOICE_TAKEN_DOWN = gettext_noop("The operator of this service has blocked this voice.")
+VOICE_DELETED = gettext_noop("The voice was deleted before this was spoken.")
 
 
 class VoiceNotFound(NotFound):

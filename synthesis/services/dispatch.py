@@ -245,6 +245,29 @@ def cancel(request_id: UUID) -> bool:
     return True
 
 
+def refuse(voice_id: UUID, *, code: str, message: str) -> int:
+    """Fail whatever of a voice has not ended, without charge, in the caller's transaction; how many.
+
+    No retry mends the reason. A worker that speaks one of them notices at its next renewal.
+    """
+    unfinished = SynthesisRequest.objects.select_for_update().filter(
+        voice=voice_id, status__in=[Status.QUEUED, Status.RUNNING]
+    )
+    count = 0
+    for row in unfinished.order_by("id"):
+        running = row.status == Status.RUNNING
+        row.status, row.completed_at, row.lease_until = Status.FAILED, timezone.now(), None
+        row.error_code, row.error_message = code, message
+        row.save(update_fields=["status", "completed_at", "lease_until", "error_code", "error_message"])
+        ledger.release(row.id)
+        if running:
+            _end_attempt(row.id, row.attempt, Attempt.Outcome.CANCELED, code)
+        deliveries.ended(row)
+        events.announce(row, queue_moved=True)
+        count += 1
+    return count
+
+
 def _end_attempt(
     request_id: UUID, number: int, outcome: Attempt.Outcome, code: str = "", detail: str = ""
 ) -> None:

@@ -10,18 +10,15 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
 from accounts.errors import Conflict, InvalidInput, NotFound
 from accounts.models import Membership, Role, User
 from accounts.operators import Operator
-from accounts.services import ledger
-from synthesis import events
-from synthesis.models import Attempt, Status, SynthesisRequest, Voice
-from synthesis.services import deliveries
+from synthesis.errors import VOICE_TAKEN_DOWN
+from synthesis.models import Voice
+from synthesis.services import dispatch
 
 PERMISSION = "synthesis.change_voice"
-MESSAGE = gettext_noop("The operator of this service has blocked this voice.")
 
 
 def take_down(*, by: Operator, voice_id: UUID, reason: str) -> int:
@@ -40,13 +37,7 @@ def take_down(*, by: Operator, voice_id: UUID, reason: str) -> int:
             voice.taken_down_at = timezone.now()
         voice.taken_down_reason = reason
         voice.save(update_fields=["taken_down_at", "taken_down_reason"])
-        ended = 0
-        unfinished = SynthesisRequest.objects.select_for_update().filter(
-            voice=voice, status__in=[Status.QUEUED, Status.RUNNING]
-        )
-        for request in unfinished.order_by("id"):
-            _end(request)
-            ended += 1
+        ended = dispatch.refuse(voice.pk, code="voice_taken_down", message=VOICE_TAKEN_DOWN)
         by.record(
             "voice.taken_down",
             target=voice,
@@ -73,7 +64,7 @@ def restore(*, by: Operator, voice_id: UUID, reason: str = "") -> None:
 
 
 def _locked(voice_id: UUID) -> Voice:
-    voice = Voice.objects.select_for_update(of=("self",)).filter(pk=voice_id).first()
+    voice = Voice.objects.select_for_update(of=("self",), no_key=True).filter(pk=voice_id).first()
     if voice is None:
         raise NotFound
     return voice
@@ -106,19 +97,3 @@ def _tell_team(voice: Voice) -> None:
                 None,
                 [person.email],
             )
-
-
-def _end(request: SynthesisRequest) -> None:
-    """Like `dispatch.fail` for a reason that no retry mends; a worker that speaks it notices at its next renewal."""
-    running = request.status == Status.RUNNING
-    now = timezone.now()
-    request.status, request.completed_at, request.lease_until = Status.FAILED, now, None
-    request.error_code, request.error_message = "voice_taken_down", MESSAGE
-    request.save(update_fields=["status", "completed_at", "lease_until", "error_code", "error_message"])
-    ledger.release(request.pk)
-    if running:
-        Attempt.objects.filter(request=request, number=request.attempt).update(
-            outcome=Attempt.Outcome.CANCELED, ended_at=now, error_code="voice_taken_down"
-        )
-    deliveries.ended(request)
-    events.announce(request)

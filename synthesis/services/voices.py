@@ -19,9 +19,9 @@ from accounts.models import Team
 from accounts.services import audit, limits
 from synthesis import consent as consents
 from synthesis.engines import capabilities
-from synthesis.errors import VoiceNotFound
+from synthesis.errors import VOICE_DELETED, VoiceNotFound
 from synthesis.models import Voice, VoiceConsent, VoiceQuerySet, VoiceVersion
-from synthesis.services import clips
+from synthesis.services import clips, dispatch
 from synthesis.services.clips import Recording
 
 
@@ -255,12 +255,15 @@ def find_version(voice: Voice, number: int) -> VoiceVersion:
 
 
 def delete(*, actor: Actor, voice_id: UUID) -> None:
-    """Take a voice away: at once for submissions, queued requests fail without charge, the sweep removes its files."""
+    """Take a voice away: what waits for it or is being spoken fails at once, without charge; the sweep removes its
+    files.
+    """
     actor.require(permissions.VOICES_WRITE)
     with transaction.atomic():
         voice = _changeable(actor, voice_id, lock=True)
         voice.deleted_at = timezone.now()
         voice.save(update_fields=["deleted_at"])
+        dispatch.refuse(voice.pk, code="voice_deleted", message=VOICE_DELETED)
         audit.record("voice.deleted", actor=actor, target=voice, name=voice.name)
 
 
@@ -291,7 +294,8 @@ def find_own(actor: Actor, voice_id: UUID, *, lock: bool = False) -> Voice:
     """One of the team's own; VoiceNotFound, also for a preset."""
     voices = Voice.objects.own(actor).select_related("created_by", "current_version__consent_by")
     if lock:
-        voices = voices.select_for_update(of=("self",))
+        # A submission that names the voice must not wait for us while we wait for its reservation.
+        voices = voices.select_for_update(of=("self",), no_key=True)
     voice = voices.filter(id=voice_id).first()
     if voice is None:
         raise VoiceNotFound

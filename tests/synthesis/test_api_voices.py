@@ -15,11 +15,12 @@ from django.utils import timezone
 from accounts import outgoing
 from accounts.models import Role, TeamQuota
 from accounts.redis import client as redis_client
-from accounts.services import keys
+from accounts.services import keys, limits
 from synthesis import storage
 from synthesis.models import Voice, VoiceVersion
 from tests import factories
 from tests.accounts.test_outgoing import answer, serve
+from tests.synthesis import finished
 
 pytestmark = pytest.mark.django_db
 
@@ -426,6 +427,22 @@ class TestOne:
         assert client.delete(f"{URL}/{voice.id}", headers=alice.headers).status_code == 204
         assert client.get(f"{URL}/{voice.id}", headers=alice.headers).status_code == 404
         assert client.delete(f"{URL}/{voice.id}", headers=alice.headers).status_code == 404
+
+    def test_deleting_ends_what_waits_for_it_and_what_is_being_spoken(self, client, alice):
+        voice = _own(alice)
+        spoken, waiting, other = (
+            factories.submit(alice, voice=str(voice.id)),
+            factories.submit(alice, voice=str(voice.id)),
+            factories.submit(alice),
+        )
+        finished.claim(spoken)
+        assert client.delete(f"{URL}/{voice.id}", headers=alice.headers).status_code == 204
+        for request in (spoken, waiting):
+            request.refresh_from_db()
+            assert (request.status, request.error_code) == ("failed", "voice_deleted")
+        other.refresh_from_db()
+        assert other.status == "queued"
+        assert limits.standing(alice.by_key).reserved == other.characters
 
     def test_a_preset_is_nobodys_to_change(self, client, alice):
         preset = factories.preset()
