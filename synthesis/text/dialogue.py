@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-#: "Anna: Good morning." with a Latin or a Chinese colon; the name is short and has no full stop in it.
-_SPOKEN = re.compile(r"\s*([^:：.。!?！？\n]{1,40}?)\s*[:：]\s*(\S.*)", re.DOTALL)
+#: "Anna: Good morning." with a Latin or a Chinese colon; the name is short and has no full stop in it. Neither
+#: "http://…" nor "5:30" begins with a name. Without words it is somebody who says nothing.
+_SPOKEN = re.compile(r"\s*([^:：.。!?！？\n]{1,40}?)\s*[:：](?!//)(?!(?<=\d[:：])\d)\s*(\S.*)?", re.DOTALL)
 _TIMES = re.compile(r"(\d+):(\d\d):(\d\d)[,.](\d{1,3})\s*-->\s*(\d+):(\d\d):(\d\d)[,.](\d{1,3})")
 _MARKUP = re.compile(r"</?[ibuc][^>]*>|\{\\[^}]*\}")
 _NAMES = {
@@ -30,29 +32,49 @@ class Line:
     pause: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What cannot be meant: `line` of the text, from 1; `kind` "silent" (who says nothing), "pause" (`value` is no
+    number) or "table" (the row cannot be read)."""
+
+    line: int
+    kind: str
+    value: str = ""
+
+
 def read(source: str) -> list[Line]:
-    """The lines of `source`, whichever of the three it is; empty when there are none."""
-    source = source.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff").strip()
-    if _TIMES.search(source):
-        return list(_subtitles(source))
-    table = _table(source)
-    return table if table is not None else list(_play(source))
+    """The lines of `source`, whichever of the three it is; empty when there are none. Without those of `problems`."""
+    return [found for found in _read(source) if isinstance(found, Line)]
 
 
-def _play(source: str) -> Iterator[Line]:
+def problems(source: str) -> list[Problem]:
+    """What stands in the way of having `source` spoken as it was meant."""
+    return [found for found in _read(source) if isinstance(found, Problem)]
+
+
+def _read(source: str) -> list[Line | Problem]:
+    source = source.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff").rstrip()
+    before = source[: len(source) - len(source.lstrip())].count("\n")
+    source = source.lstrip()
+    found = list(_subtitles(source)) if _TIMES.search(source) else _table(source)
+    found = list(_play(source)) if found is None else found
+    return [replace(one, line=one.line + before) if isinstance(one, Problem) else one for one in found]
+
+
+def _play(source: str) -> Iterator[Line | Problem]:
     """A line that names nobody is said by whoever spoke before."""
     speaker = ""
-    for line in source.split("\n"):
+    for number, line in enumerate(source.split("\n"), 1):
         text = line.strip()
         if not text:
             continue
         match = _SPOKEN.fullmatch(text)
         if match:
-            speaker, text = match.group(1).strip(), match.group(2).strip()
-        yield Line(speaker, text)
+            speaker, text = match.group(1).strip(), (match.group(2) or "").strip()
+        yield Line(speaker, text) if text else Problem(number, "silent", speaker)
 
 
-def _table(source: str) -> list[Line] | None:
+def _table(source: str) -> list[Line | Problem] | None:
     """None unless the first row names a column of texts."""
     head = source.split("\n", 1)[0]
     delimiter = "\t" if "\t" in head else (";" if head.count(";") > head.count(",") else ",")
@@ -63,16 +85,30 @@ def _table(source: str) -> list[Line] | None:
             kind: next((place for place, name in enumerate(names) if name in known), None)
             for kind, known in _NAMES.items()
         }
-        text_at = columns["text"]
-        if text_at is None or len(names) < 2:
-            return None
-        return [
-            Line(_cell(row, columns["speaker"]), _cell(row, text_at), _number(_cell(row, columns["pause"])))
-            for row in rows
-            if _cell(row, text_at)
-        ]
     except (csv.Error, StopIteration):
         return None
+    if columns["text"] is None or len(names) < 2:
+        return None
+    found: list[Line | Problem] = []
+    number = rows.line_num + 1
+    try:
+        for row in rows:
+            if any(cell.strip() for cell in row):
+                found.append(_row(row, columns, number))
+            number = rows.line_num + 1
+    except csv.Error:
+        found.append(Problem(number, "table"))
+    return found
+
+
+def _row(row: list[str], columns: dict[str, int | None], number: int) -> Line | Problem:
+    speaker, text, pause = (_cell(row, columns[kind]) for kind in ("speaker", "text", "pause"))
+    if not text:
+        return Problem(number, "silent", speaker)
+    seconds = _number(pause)
+    if pause and seconds is None:
+        return Problem(number, "pause", pause)
+    return Line(speaker, text, seconds)
 
 
 def _cell(row: list[str], place: int | None) -> str:
@@ -81,15 +117,17 @@ def _cell(row: list[str], place: int | None) -> str:
 
 def _number(value: str) -> float | None:
     try:
-        return min(max(float(value.replace(",", ".")), 0.0), _MOST_PAUSE)
+        seconds = float(value.replace(",", "."))
     except ValueError:
         return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), _MOST_PAUSE)
 
 
-def _subtitles(source: str) -> Iterator[Line]:
+def _subtitles(source: str) -> Iterator[Line | Problem]:
     found: list[tuple[float, float, str, str]] = []
-    speaker = ""
+    speaker, at = "", 0
     for block in re.split(r"\n\s*\n", source):
+        at = source.index(block, at)
         times = _TIMES.search(block)
         if times is None:
             continue
@@ -97,9 +135,12 @@ def _subtitles(source: str) -> Iterator[Line]:
         text = " ".join(_MARKUP.sub("", block[times.end() :]).split())
         match = _SPOKEN.fullmatch(text)
         if match:
-            speaker, text = match.group(1).strip(), match.group(2).strip()
+            speaker, text = match.group(1).strip(), (match.group(2) or "").strip()
         if text:
             found.append((start, end, speaker, text))
+        elif match:
+            yield Problem(source.count("\n", 0, at) + 1, "silent", speaker)
+        at += len(block)
     for place, (_start, end, name, text) in enumerate(found):
         gap = found[place + 1][0] - end if place + 1 < len(found) else 0.0
         yield Line(name, text, round(min(max(gap, 0.0), _MOST_PAUSE), 2))

@@ -23,6 +23,7 @@ from accounts import permissions
 from accounts.errors import ChorusError, NotFound
 from accounts.services import rates
 from accounts.web.forms import Styled
+from accounts.web.once import once
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis.audio import encode
 from synthesis.languages import language_name
@@ -104,6 +105,10 @@ def cast_of(request: PageRequest) -> HttpResponse:
 
 def _create(request: PageRequest, form: ScriptForm) -> Script | None:
     values = form.cleaned_data
+    problem = next(iter(dialogue.problems(values["text"])), None)
+    if problem is not None:
+        form.add_error("text", _problem(problem))
+        return None
     found = dialogue.read(values["text"])
     speakers = _speakers(found)
     posted = _posted(request, speakers, proposals=True)
@@ -111,7 +116,8 @@ def _create(request: PageRequest, form: ScriptForm) -> Script | None:
     if not all(chosen.values()):
         form.add_error(None, _("Choose a voice for each speaker, then have it spoken."))
         return None
-    try:
+
+    def speak() -> UUID:
         rates.hit(request.actor)
         return service.create(
             actor=request.actor,
@@ -120,10 +126,32 @@ def _create(request: PageRequest, form: ScriptForm) -> Script | None:
             cast=chosen,
             format=values["format"],
             pause=values["pause"],
-        )
+        ).id
+
+    try:
+        made, _again = once(request, speak)
+        return service.find(request.actor, made)
     except ChorusError as error:
         add_error(form, error)
         return None
+
+
+def _problem(problem: dialogue.Problem) -> str:
+    if problem.kind == "pause":
+        return _("Line %(n)d: the pause “%(value)s” is no number of seconds.") % {
+            "n": problem.line,
+            "value": problem.value,
+        }
+    if problem.kind == "table":
+        return _("Line %(n)d of the table cannot be read. Check its quotation marks.") % {"n": problem.line}
+    if problem.value:
+        return _(
+            "Line %(n)d: “%(name)s” says nothing. Write the words after the name, or remove the line."
+        ) % {
+            "n": problem.line,
+            "name": problem.value,
+        }
+    return _("Line %(n)d has no words to speak. Write some, or remove the line.") % {"n": problem.line}
 
 
 def _speakers(found: list[dialogue.Line]) -> list[str]:

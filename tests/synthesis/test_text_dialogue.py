@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synthesis.text.dialogue import Line, read
+from synthesis.text.dialogue import Line, Problem, problems, read
 
 
 def test_lines():
@@ -50,3 +50,32 @@ def test_subtitles():
 def test_nothing():
     assert read("") == read(" \n\n") == []
     assert read("speaker,text\n") == []
+
+
+def test_what_cannot_be_meant_is_told_by_its_line():
+    assert problems("\n\nAnna: Good morning!\n\nBen：\nAnna:") == [
+        Problem(5, "silent", "Ben"),
+        Problem(6, "silent", "Anna"),
+    ]
+    assert problems("Anna:") == [Problem(1, "silent", "Anna")]
+    table = 'speaker,text,pause\nAnna,"Good\nmorning",1\nBen\n,,\nBen,Fine.,x\nBen,,2\nBen,Yes.,nan'
+    assert problems(table) == [
+        Problem(4, "silent", "Ben"),
+        Problem(6, "pause", "x"),
+        Problem(7, "silent", "Ben"),
+        Problem(8, "pause", "nan"),
+    ]
+    assert read(table) == [Line("Anna", "Good\nmorning", 1.0)]
+    cue = "1\n00:00:01,000 --> 00:00:02,000\nAnna: Good!\n\n2\n00:00:03,000 --> 00:00:04,000\nBen:\n"
+    assert problems(cue) == [Problem(5, "silent", "Ben")]
+    assert problems("Anna: Good morning.\nAnd then:\tyes.") == problems("") == []
+
+
+def test_no_names():
+    assert read("Anna: Look:\nhttp://example.org is a page\n5:30 is early.\nhttps://example.org") == [
+        Line("Anna", "Look:"),
+        Line("Anna", "http://example.org is a page"),
+        Line("Anna", "5:30 is early."),
+        Line("Anna", "https://example.org"),
+    ]
+    assert read("1: Hello.\n2: Hello, 1.") == [Line("1", "Hello."), Line("2", "Hello, 1.")]

@@ -102,6 +102,9 @@ def test_all_lines_or_none(sign_in, alice, voices):
     wrong = sign_in(alice).post("/scripts/", sent(voices, text=TEXT + "\nBen: Привет, как дела?"))
     assert wrong.status_code == 422
     assert "Line 4:" in wrong.content.decode()
+    silent = sign_in(alice).post("/scripts/", sent(voices, text=TEXT + "\n\nBen:"))
+    assert silent.status_code == 422
+    assert "Line 5: “Ben” says nothing" in silent.content.decode()
     assert not Script.objects.exists()
     assert not SynthesisRequest.objects.exists()
     assert not UsageCounter.objects.filter(reserved__gt=0).exists()
