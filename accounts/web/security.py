@@ -22,7 +22,7 @@ from accounts.models import User
 from accounts.panel.signing import CodeForm, qr, secret, spaced
 from accounts.services import audit, personal, rates, sessions, two_factor
 from accounts.web.forms import Styled
-from accounts.web.shell import PageRequest, add_error, show, team_page
+from accounts.web.shell import PersonRequest, add_error, person_page, show
 
 _PENDING = "second_step"
 #: Between the password and the code.
@@ -75,10 +75,10 @@ def code(request: HttpRequest) -> HttpResponse:
     return render(request, "accounts/sign_in_code.html", context, status=422 if form.errors else 200)
 
 
-@team_page
+@person_page
 @never_cache
 @sensitive_post_parameters("code")
-def second_factor(request: PageRequest) -> HttpResponse:
+def second_factor(request: PersonRequest) -> HttpResponse:
     """Set it up, see how many recovery codes are left, turn it off."""
     user = request.user
     enrolled = two_factor.is_enrolled(user)
@@ -110,8 +110,8 @@ def second_factor(request: PageRequest) -> HttpResponse:
 
 
 @require_POST
-@team_page
-def sign_out_elsewhere(request: PageRequest) -> HttpResponse:
+@person_page
+def sign_out_elsewhere(request: PersonRequest) -> HttpResponse:
     """End one other session, or all of them."""
     count = sessions.end_others(request, key=request.POST.get("session", ""))
     words = ngettext("%(n)d other session is ended.", "%(n)d other sessions are ended.", count)
@@ -119,10 +119,10 @@ def sign_out_elsewhere(request: PageRequest) -> HttpResponse:
     return redirect("account")
 
 
-@team_page
+@person_page
 @never_cache
 @sensitive_post_parameters("password")
-def end(request: PageRequest) -> HttpResponse:
+def end(request: PersonRequest) -> HttpResponse:
     """Delete one's account."""
     form = EndForm(request.POST if request.method == "POST" else None)
     if form.is_valid():

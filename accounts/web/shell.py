@@ -36,6 +36,14 @@ SESSION_TEAM = "team"
 LOW_QUOTA = 0.1
 
 
+class PersonRequest(HttpRequest):
+    """A request of a signed-in person, as `person_page` hands it to a view; `actor` is None for who is in no team."""
+
+    user: User
+    htmx: HtmxDetails
+    actor: Actor | None
+
+
 class PageRequest(HttpRequest):
     """A request of a signed-in member, as `team_page` hands it to a view."""
 
@@ -45,6 +53,7 @@ class PageRequest(HttpRequest):
 
 
 View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
+PersonView = Callable[Concatenate[PersonRequest, P], HttpResponseBase]
 
 
 def team_page(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
@@ -57,15 +66,41 @@ def team_page(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
         try:
             request.actor = current_actor(request)  # type: ignore[attr-defined]
         except NotAllowed as error:
-            # Who runs the service need not be in any team; their place is the panel.
-            if error.code == "no_team" and request.user.is_staff:
-                return redirect("admin:index")
-            raise
+            if error.code != "no_team":
+                raise
+            return _without_team(request, error)
         log_context.note(team=str(request.actor.team.id))  # type: ignore[attr-defined]
         with timezone.override(zoneinfo.ZoneInfo(request.actor.team.time_zone)):  # type: ignore[attr-defined]
             return view(request, *args, **kwargs)  # type: ignore[arg-type]
 
     return wrapped
+
+
+def person_page(view: PersonView[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
+    """A page that is a person's own, whichever team they are in and also when they are in none: signs others in first."""
+    of_team = team_page(view)  # type: ignore[arg-type]
+
+    @wraps(view)
+    def wrapped(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if request.user.is_authenticated and not _memberships(request).exists():
+            request.actor = None  # type: ignore[attr-defined]
+            return view(request, *args, **kwargs)  # type: ignore[arg-type]
+        return of_team(request, *args, **kwargs)
+
+    return wrapped
+
+
+def _without_team(request: HttpRequest, error: NotAllowed) -> HttpResponse:
+    """Somebody in no team: told so on the first page, where every other page sends them."""
+    # Who runs the service need not be in any team; their place is the panel.
+    if request.user.is_staff:
+        return redirect("admin:index")
+    home = reverse("studio")
+    if getattr(request, "htmx", False):
+        return HttpResponseClientRedirect(home)
+    if request.path != home:
+        return redirect(home)
+    return render(request, "accounts/no_team.html", {"words": str(error)})
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:
@@ -93,8 +128,10 @@ def _memberships(request: HttpRequest) -> Any:
     return memberships.select_related("team__plan", "team__quota", "user", "quota").order_by("created_at")
 
 
-def frame(request: PageRequest) -> dict[str, Any]:
-    """What `app.html` and the quota meter need."""
+def frame(request: PageRequest | PersonRequest) -> dict[str, Any]:
+    """What `app.html` and the quota meter need; nothing for somebody in no team, who gets a frame without either."""
+    if request.actor is None:
+        return {}
     quota = limits.standing(request.actor)
     return {
         "team": request.actor.team,
@@ -136,7 +173,12 @@ def team_choices(teams: list[Team]) -> list[TeamChoice]:
 
 
 def show(
-    request: PageRequest, template: str, context: dict[str, Any], *, section: str = "", status: int = 200
+    request: PageRequest | PersonRequest,
+    template: str,
+    context: dict[str, Any],
+    *,
+    section: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     """Render a page in the frame; `section` is the entry of the navigation that it belongs to."""
     return render(request, template, {**frame(request), "section": section, **context}, status=status)

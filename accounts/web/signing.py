@@ -23,7 +23,7 @@ from accounts.errors import ChorusError, LimitReached
 from accounts.models import User
 from accounts.services import audit, rates, sessions, teams, two_factor
 from accounts.web import forms, security
-from accounts.web.shell import SESSION_TEAM, PageRequest, add_error, show, team_page
+from accounts.web.shell import SESSION_TEAM, PersonRequest, add_error, person_page, show
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
 
@@ -150,9 +150,9 @@ def _remember_theme(response: HttpResponse, theme: str) -> None:
         )
 
 
-@team_page
+@person_page
 @sensitive_post_parameters()
-def account(request: PageRequest) -> HttpResponse:
+def account(request: PersonRequest) -> HttpResponse:
     """A person's own profile and password."""
     sent = request.POST.get("form") if request.method == "POST" else None
     profile = forms.ProfileForm(request.POST if sent == "profile" else None, instance=request.user)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core.exceptions import PermissionDenied
@@ -16,6 +17,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
@@ -161,10 +163,11 @@ class ErrorPages:
         return page(request, known)
 
 
-def page(request: HttpRequest, error: ChorusError) -> HttpResponse:
-    """`error` as a whole page, or as the fragment that htmx shows in place."""
+def page(request: HttpRequest, error: ChorusError, *, reload: str = "") -> HttpResponse:
+    """`error` as a whole page, or as the fragment that htmx shows in place; `reload` is a page to offer again."""
     template = "errors/fragment.html" if getattr(request, "htmx", False) else "errors/error.html"
-    return _marked(render(request, template, {"error": error}, status=error.status), error)
+    context = {"error": error, "reload": reload}
+    return _marked(render(request, template, context, status=error.status), error)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -175,6 +178,29 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Django's handler403."""
     return response(NotAllowed()) if is_api(request) else page(request, NotAllowed())
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Django's CSRF_FAILURE_VIEW: mostly a page from before its reader signed in, or out and in again, in another tab."""
+    logger.warning("A form was refused: %s", reason)
+    error = NotAllowed(
+        _(
+            "This page is out of date: you have signed in or out since it was loaded. Load it again; what you wrote in "
+            "the studio is kept."
+        ),
+        code="page_out_of_date",
+    )
+    return response(error) if is_api(request) else page(request, error, reload=_came_from(request))
+
+
+def _came_from(request: HttpRequest) -> str:
+    """The path of the page that sent `request`, to load it again; the first page where that is not known."""
+    address = request.headers.get("HX-Current-URL") or request.headers.get("Referer") or ""
+    if not url_has_allowed_host_and_scheme(address, {request.get_host()}):
+        return "/"
+    parts = urlsplit(address)
+    # Without the fragment: a link that differs in nothing else only scrolls.
+    return urlunsplit(("", "", parts.path or "/", parts.query, ""))
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:

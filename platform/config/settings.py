@@ -54,6 +54,7 @@ CHORUS_INTERNAL_WEBHOOKS = env.boolean("CHORUS_INTERNAL_WEBHOOKS")
 
 DEBUG = env.boolean("CHORUS_DEBUG")
 ALLOWED_HOSTS = env.words("CHORUS_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_FAILURE_VIEW = "config.errors.csrf_failure"
 CSRF_TRUSTED_ORIGINS = env.words("CHORUS_TRUSTED_ORIGINS", CHORUS_BASE_URL)
 
 # --- Django -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from accounts import redis
@@ -71,8 +72,65 @@ def test_somebody_without_a_team_is_told_so(client, alice):
     lonely = User.objects.create_user("lonely@example.org", PASSWORD)
     client.force_login(lonely)
     answer = client.get("/")
-    assert answer.status_code == 403
+    assert answer.status_code == 200
     assert "You are in no team yet" in answer.content.decode()
+    assert client.get("/history/").url == client.post("/team/invitations/").url == "/"
+    assert client.get("/history/", headers={"HX-Request": "true"}).headers["HX-Redirect"] == "/"
+
+
+def test_who_has_left_their_team_keeps_their_account(sign_in, alice, bob):
+    client = sign_in(bob)
+    page = client.post(reverse("team_leave"), follow=True)
+    assert page.status_code == 200
+    assert "You have left the team “Harbour Audio”" in page.content.decode()
+    for name in ("account", "second_factor", "account_end"):
+        page = client.get(reverse(name))
+        assert page.status_code == 200
+        assert "Harbour Audio" not in page.content.decode()
+        assert f'action="{reverse("sign_out")}"' in page.content.decode()
+    assert client.post(reverse("account"), {"form": "profile", "name": "Robert"}).status_code == 302
+    assert User.objects.get(pk=bob.user.pk).name == "Robert"
+    assert "signed out" not in client.post(reverse("sign_out_elsewhere"), follow=True).content.decode().lower()
+    assert client.post(reverse("account_end"), {"password": PASSWORD}).status_code == 200
+    assert not User.objects.get(pk=bob.user.pk).is_active
+
+
+def test_without_a_team_one_can_sign_out(client, db):
+    client.force_login(User.objects.create_user("lonely@example.org", PASSWORD))
+    assert client.post(reverse("sign_out")).url == "/sign-in/"
+    assert client.get(reverse("account")).url == "/sign-in/?next=/account/"
+
+
+def test_a_form_from_before_somebody_signed_in_says_so(alice):
+    client = Client(enforce_csrf_checks=True)
+    client.get("/sign-in/")
+    page = client.post(
+        "/sign-in/",
+        {"username": "alice@example.org", "password": PASSWORD, "csrfmiddlewaretoken": "x" * 64},
+        headers={"Referer": "http://testserver/sign-in/?next=/voices/", "Accept-Language": "zh-hans"},
+    )
+    words = page.content.decode()
+    assert page.status_code == 403
+    assert 'href="/sign-in/?next=/voices/"' in words
+    assert 'lang="zh-Hans"' in words
+    assert "<style" not in words
+
+
+def test_a_page_from_before_somebody_signed_in_anew_offers_to_be_loaded_again(alice):
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(alice.user)
+    for elsewhere in ("http://testserver/?voice=1#requests", "https://evil.example/?voice=1"):
+        page = client.post(
+            "/studio/outline/",
+            {"text": "Hello"},
+            headers={"HX-Request": "true", "HX-Current-URL": elsewhere, "X-CSRFToken": "x" * 64},
+        )
+        words = page.content.decode()
+        assert page.status_code == 403
+        assert "data-toast" in words
+        assert "out of date" in words
+        assert ('href="/?voice=1"' in words) == ("testserver" in elsewhere)
+        assert "evil" not in words
 
 
 def test_passwords_cannot_be_tried_out(client, alice):
