@@ -180,7 +180,9 @@ class KeyForm(KeyLimitsForm):
     )
     expires = forms.ChoiceField(label=_("Expires"), choices=EXPIRIES, required=False)
     scopes = forms.MultipleChoiceField(
-        label=_("What it may do"), required=False, widget=forms.CheckboxSelectMultiple
+        label=_("What it may do"),
+        error_messages={"required": _("Choose at least one scope.")},
+        widget=forms.CheckboxSelectMultiple,
     )
     _CAPS = ("characters_per_month", "requests_per_minute", "concurrent_requests")
     #: In the order in which people think of them.
@@ -210,7 +212,7 @@ class KeyForm(KeyLimitsForm):
         """What the service takes beside name and expiry."""
         values = self.cleaned_data
         return {
-            "scopes": values["scopes"] or None,
+            "scopes": values["scopes"],
             **{name: values[name] for name in (*self._CAPS, "allowed_ips")},
         }
 

@@ -12,10 +12,12 @@ from tests.web.conftest import HTMX
 
 pytestmark = pytest.mark.django_db
 
+NEW = {"name": "Website", "expires": "", "scopes": ["syntheses:write", "syntheses:read"]}
+
 
 def test_create_shows_the_secret_once(sign_in, alice):
     client = sign_in(alice)
-    answer = client.post("/team/keys/", {"name": "Website", "expires": "30"}, headers=HTMX)
+    answer = client.post("/team/keys/", NEW | {"expires": "30"}, headers=HTMX)
     secret = re.search(r"chorus_\w{10}_\w{40}", answer.content.decode()).group(0)
     assert keys.authenticate(secret, ip="127.0.0.1").user == alice.user
     assert "no-store" in answer.headers["Cache-Control"]
@@ -25,25 +27,33 @@ def test_create_shows_the_secret_once(sign_in, alice):
 
 def test_the_example_works_as_it_is(sign_in, alice, hibari):
     page = (
-        sign_in(alice).post("/team/keys/", {"name": "Website", "expires": ""}, headers=HTMX).content.decode()
+        sign_in(alice).post("/team/keys/", NEW, headers=HTMX).content.decode()
     )
     assert "&quot;voice&quot;: &quot;Hibari&quot;" in page.replace('"', "&quot;")
 
 
 def test_create_without_scripts(sign_in, alice):
-    answer = sign_in(alice).post("/team/keys/", {"name": "Website", "expires": ""})
+    answer = sign_in(alice).post("/team/keys/", NEW)
     assert re.search(r"chorus_\w{10}_\w{40}", answer.content.decode())
     assert "<html" in answer.content.decode()
 
 
 def test_create_needs_a_name(sign_in, alice):
-    answer = sign_in(alice).post("/team/keys/", {"name": " ", "expires": ""}, headers=HTMX)
+    answer = sign_in(alice).post("/team/keys/", NEW | {"name": " "}, headers=HTMX)
     assert answer.status_code == 422
     assert "This field is required" in answer.content.decode()
 
 
+def test_create_needs_something_that_it_may_do(sign_in, alice):
+    answer = sign_in(alice).post("/team/keys/", {"name": "Website", "expires": ""}, headers=HTMX)
+    assert answer.status_code == 422
+    assert "Choose at least one scope" in answer.content.decode()
+    assert '<details class="key-more" open>' in answer.content.decode()
+    assert not ApiKey.objects.filter(name="Website").exists()
+
+
 def test_a_viewer_makes_none(sign_in, vera):
-    answer = sign_in(vera).post("/team/keys/", {"name": "x", "expires": ""}, headers=HTMX)
+    answer = sign_in(vera).post("/team/keys/", NEW, headers=HTMX)
     assert answer.status_code == 422
     assert not ApiKey.objects.filter(user=vera.user).exists()
 
