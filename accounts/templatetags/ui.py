@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import secrets
 from datetime import datetime
 
 from django import template
@@ -47,6 +48,12 @@ def icon(name: str, classes: str = "") -> SafeString:
         static("chorus/icons.svg"),
         name,
     )
+
+
+@register.simple_tag
+def once() -> SafeString:
+    """The word of a form that costs something, so that it is done once however often it is sent."""
+    return format_html('<input type="hidden" name="once" value="{}">', secrets.token_urlsafe(16))
 
 
 @register.filter

@@ -14,12 +14,11 @@ from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import permissions
+from accounts import filenames, permissions
 from accounts.errors import ChorusError, NotFound
 from accounts.services import rates
 from accounts.web.forms import Styled
@@ -282,7 +281,7 @@ def joined(request: PageRequest, script_id: UUID, container: str) -> HttpRespons
     return FileResponse(
         file,
         as_attachment="download" in request.GET,
-        filename=f"{found.title or 'script'}.{container}",
+        filename=filenames.name(found.title, container, default="script"),
         content_type=encode.CONTENT_TYPES[cast("encode.Format", container)],
     )
 
@@ -297,8 +296,8 @@ def subtitles_of(request: PageRequest, script_id: UUID, container: str) -> HttpR
     answer = HttpResponse(
         service.write_subtitles(found, container), content_type=subtitles.CONTENT_TYPES[container]
     )
-    name = content_disposition_header(True, f"{found.title or 'script'}.{container}") or "attachment"
-    answer.headers["Content-Disposition"] = name
+    name = filenames.name(found.title, container, default="script")
+    answer.headers["Content-Disposition"] = filenames.attachment(name)
     return answer
 
 
@@ -311,7 +310,10 @@ def separate(request: PageRequest, script_id: UUID) -> HttpResponseBase:
     return StreamingHttpResponse(
         bundles.stream(made),
         content_type="application/zip",
-        headers={"Content-Disposition": 'attachment; filename="script.zip"', "Cache-Control": "no-store"},
+        headers={
+            "Content-Disposition": filenames.attachment(filenames.name(found.title, "zip", default="script")),
+            "Cache-Control": "no-store",
+        },
     )
 
 

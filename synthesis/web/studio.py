@@ -17,6 +17,7 @@ from django_htmx.http import reswap, retarget
 from accounts import permissions
 from accounts.errors import ChorusError
 from accounts.services import limits, rates
+from accounts.web.once import once
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis.languages import language_name
 from synthesis.models import SynthesisRequest, Voice, Worker
@@ -51,7 +52,7 @@ def studio(request: PageRequest) -> HttpResponse:
 def submit(request: PageRequest) -> HttpResponse:
     """Queue a text. htmx gets its card; a browser without scripts goes back to the studio."""
     form = StudioForm(request.POST)
-    made = _submit(request, form) if form.is_valid() else None
+    made, again = _submit(request, form) if form.is_valid() else (None, False)
     if made is None:
         context = _editor(request, form)
         if request.htmx:
@@ -70,13 +71,17 @@ def submit(request: PageRequest) -> HttpResponse:
             **_counts(request),
             "oob_count": True,
         }
-        return fragment(request, "studio/request_card.html", "studio/count.html", context=context, status=201)
+        answer = fragment(request, "studio/request_card.html", "studio/count.html", context=context, status=201)
+        # Sent twice: the first answer has brought the card.
+        return reswap(answer, "none") if again else answer
     return redirect(f"{reverse('studio')}#request-{made.id}")
 
 
-def _submit(request: PageRequest, form: StudioForm) -> SynthesisRequest | None:
+def _submit(request: PageRequest, form: StudioForm) -> tuple[SynthesisRequest | None, bool]:
+    """What was made, and whether it was made when the same form came before."""
     values = form.cleaned_data
-    try:
+
+    def speak() -> UUID:
         rates.hit(request.actor)
         planned = submission.plan(
             actor=request.actor,
@@ -89,13 +94,17 @@ def _submit(request: PageRequest, form: StudioForm) -> SynthesisRequest | None:
             instruction=steering.key_of(values.get("instruction", "")),
             seed=values.get("seed"),
         )
-        return submission.submit(actor=request.actor, planned=planned, streamed=values["stream"])
+        return submission.submit(actor=request.actor, planned=planned, streamed=values["stream"]).id
+
+    try:
+        made, again = once(request, speak)
+        return requests.find(request.actor, made), again
     except ChorusError as error:
         if error.code == "voice_not_found":
             form.add_error("voice", _("This voice is no longer there. Choose another one."))
         else:
             add_error(form, error)
-        return None
+        return None, False
 
 
 def _initial(request: PageRequest) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts import permissions
 from accounts.errors import NotFound
 from accounts.services import rates
+from accounts.web.once import once
 from accounts.web.shell import PageRequest, fragment, team_page
 from synthesis import delivery, storage
 from synthesis.services import requests
@@ -31,8 +32,12 @@ def parts(request: PageRequest, request_id: UUID) -> HttpResponse:
 @team_page
 def again(request: PageRequest, request_id: UUID, index: int) -> HttpResponse:
     """One more take of one part."""
-    rates.hit(request.actor)
-    service.again(actor=request.actor, request_id=request_id, index=index)
+
+    def say() -> UUID:
+        rates.hit(request.actor)
+        return service.again(actor=request.actor, request_id=request_id, index=index).id
+
+    once(request, say)
     return _answer(request, request_id)
 
 

@@ -67,6 +67,17 @@ def test_each_speaker_has_a_voice(script, voices):
     assert lines[0].request.title == "Breakfast · 001 · Anna"
 
 
+def test_a_script_that_is_sent_twice_is_spoken_once(sign_in, alice, voices):
+    client = sign_in(alice)
+    assert 'name="once"' in client.get("/scripts/").content.decode()
+    form = sent(voices, once="word")
+    assert client.post("/scripts/", form).url == client.post("/scripts/", form).url
+    assert Script.objects.count() == 1
+    assert SynthesisRequest.objects.count() == 3
+    assert client.post("/scripts/", form | {"title": "Another"}).status_code == 302
+    assert Script.objects.count() == 2
+
+
 def test_the_cast_is_found(sign_in, alice, voices):
     page = sign_in(alice).post("/scripts/cast/", {"text": TEXT}, headers=HTMX).content.decode()
     assert page.count("<select") == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -119,3 +121,29 @@ def test_needs_the_token(alice, hibari):
 
 def test_get(sign_in, alice):
     assert sign_in(alice).get("/requests/").status_code == 405
+
+
+def test_a_form_that_is_sent_twice_is_spoken_once(sign_in, alice, bob, hibari):
+    client = sign_in(alice)
+    word = re.search(r'name="once" value="([^"]+)"', client.get("/").content.decode()).group(1)
+    first = client.post("/requests/", values(hibari, once=word))
+    again = client.post("/requests/", values(hibari, once=word))
+    assert first.url == again.url
+    twice = client.post("/requests/", values(hibari, once=word), headers=HTMX)
+    assert twice.headers["HX-Reswap"] == "none", "its card is on the page"
+    assert SynthesisRequest.objects.count() == 1
+    assert LedgerEntry.objects.filter(kind="reserve").count() == 1
+    # After a step back the page has the same word: what was changed is another request.
+    answer = client.post("/requests/", values(hibari, once=word, text="Good evening."), headers=HTMX)
+    assert answer.status_code == 201
+    assert word not in answer.content.decode(), "and the page has a new one now"
+    assert sign_in(bob).post("/requests/", values(hibari, once=word)).status_code == 302
+    assert SynthesisRequest.objects.count() == 3
+
+
+def test_a_refused_form_may_be_sent_again(sign_in, alice, hibari):
+    client = sign_in(alice)
+    team = TeamQuota.objects.create(team=alice.actor.team, characters_per_month=5)
+    assert client.post("/requests/", values(hibari, once="word"), headers=HTMX).status_code == 422
+    team.delete()
+    assert client.post("/requests/", values(hibari, once="word"), headers=HTMX).status_code == 201

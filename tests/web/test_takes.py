@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -68,6 +69,19 @@ def test_a_take_costs_its_own_part_and_no_more(sign_in, alice, made):
     assert used(alice) == (before + count, 0)
     kinds = LedgerEntry.objects.filter(request_id=take.id).values_list("kind", flat=True)
     assert sorted(kinds) == ["reserve", "settle"]
+
+
+def test_say_again_sent_twice_is_said_once(sign_in, alice, made):
+    client = sign_in(alice)
+    address = f"/requests/{made.id}/parts/1/again/"
+    page = client.get(f"/requests/{made.id}/parts/").content.decode()
+    words = re.findall(r'name="once" value="([^"]+)"', page)
+    assert len(words) == 2
+    for _time in range(3):
+        page = client.post(address, {"once": words[1]}, headers=HTMX).content.decode()
+    assert SynthesisRequest.objects.filter(take_of__request=made).count() == 1
+    client.post(address, {"once": re.findall(r'name="once" value="([^"]+)"', page)[1]}, headers=HTMX)
+    assert SynthesisRequest.objects.filter(take_of__request=made).count() == 2
 
 
 def test_choosing_joins_anew_and_can_be_taken_back(sign_in, alice, made):

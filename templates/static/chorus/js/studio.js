@@ -46,7 +46,8 @@ enhance("form[data-studio]", (form) => {
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      form.requestSubmit();
+      // A key that is held down is pressed once.
+      if (!event.repeat) form.requestSubmit();
     }
   });
 
