@@ -123,7 +123,7 @@ class RuleForm(OperationForm):
             label=_("When so many percent are taken"), min_value=1, max_value=100, initial=rule.percent
         )
         self.fields["tell_owners"] = forms.BooleanField(
-            label=_("Tell the team's owners"), required=False, initial=rule.tell_owners
+            label=_("Tell the team's owners and admins"), required=False, initial=rule.tell_owners
         )
         self.fields["emails"] = forms.CharField(
             label=_("And these addresses"), required=False, initial=", ".join(rule.emails)

@@ -70,7 +70,7 @@ class AlertRule(models.Model):
     percent = models.PositiveSmallIntegerField(
         _("at percent"), validators=[MinValueValidator(1), MaxValueValidator(100)]
     )
-    tell_owners = models.BooleanField(_("tell the team's owners"), default=True)
+    tell_owners = models.BooleanField(_("tell the team's owners and admins"), default=True)
     emails = ArrayField(models.EmailField(), verbose_name=_("and these addresses"), default=list, blank=True)
     webhook_url = models.URLField(_("webhook"), max_length=500, blank=True)
     webhook_secret = models.CharField(max_length=64, blank=True, editable=False)

@@ -16,6 +16,7 @@ from django.core.validators import validate_email
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone, translation
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from accounts import outgoing
@@ -187,13 +188,13 @@ def _send(alert: Alert) -> bool:
 
 def _by_email(alert: Alert) -> str:
     recipients: dict[str, str] = dict.fromkeys(alert.rule.emails, settings.LANGUAGE_CODE)
-    if alert.rule.tell_owners:
-        owners = Membership.objects.filter(
-            team=alert.team, role=Role.OWNER, user__is_active=True
-        ).select_related("user")
+    if alert.rule.tell_owners and not _surpassed(alert):
+        managers = Membership.objects.filter(
+            team=alert.team, role__in=[Role.OWNER, Role.ADMIN], user__is_active=True
+        )
         recipients |= {
             one.user.email: one.user.language or settings.LANGUAGE_CODE
-            for one in owners.select_related("user")
+            for one in managers.select_related("user")
         }
     try:
         for address, language in recipients.items():
@@ -206,6 +207,16 @@ def _by_email(alert: Alert) -> str:
     return "sent"
 
 
+def _surpassed(alert: Alert) -> bool:
+    """Whether the same people hear of a higher share already: who uses everything at once gets one e-mail, not two."""
+    return Alert.objects.filter(
+        team=alert.team,
+        period_start=alert.period_start,
+        rule__tell_owners=True,
+        rule__percent__gt=alert.rule.percent,
+    ).exists()
+
+
 def _words(alert: Alert) -> tuple[str, str]:
     share = alert.taken * 100 // alert.limit if alert.limit else 100
     values = {
@@ -213,16 +224,20 @@ def _words(alert: Alert) -> tuple[str, str]:
         "share": share,
         "taken": f"{alert.taken:,}",
         "limit": f"{alert.limit:,}",
-        "url": settings.CHORUS_BASE_URL + "/team/",
+        "day": date_format(limits.period(alert.team).end, "DATE_FORMAT"),
+        "url": settings.CHORUS_BASE_URL + "/team/usage/",
     }
     subject = _("%(team)s has used %(share)d %% of this month's characters") % values
     if alert.taken >= alert.limit:
         text = _(
             "%(team)s has used all of this month's characters: %(taken)s of %(limit)s. New requests are refused until "
-            "the month ends or the limit is raised.\n\n%(url)s\n"
+            "the quota renews on %(day)s, or whoever runs the service raises it.\n\n%(url)s\n"
         )
     else:
-        text = _("%(team)s has used %(taken)s of this month's %(limit)s characters.\n\n%(url)s\n")
+        text = _(
+            "%(team)s has used %(taken)s of this month's %(limit)s characters. The quota renews on %(day)s.\n\n"
+            "%(url)s\n"
+        )
     return subject, text % values
 
 

@@ -9,14 +9,16 @@ import threading
 import uuid
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.core import mail
 from django.utils import timezone
 
 from accounts import outgoing
 from accounts.errors import InvalidInput, NotAllowed
-from accounts.models import Alert, AlertRule, UsageCounter
+from accounts.models import Alert, AlertRule, Role, UsageCounter
 from accounts.operators import Operator
 from accounts.services import alerts, grants, ledger, quotas
 from tests import factories
@@ -25,6 +27,12 @@ from tests.admin import staff
 pytestmark = pytest.mark.django_db
 
 BY = Operator.command()
+
+
+@pytest.fixture(autouse=True)
+def _none_by_default(db):
+    """The rules that every installation begins with would tell as well."""
+    AlertRule.objects.all().delete()
 
 
 @pytest.fixture
@@ -62,6 +70,28 @@ def test_an_alert_is_raised_and_told_once(alice):
     alerts.send()
     assert mail.outbox[1].to == ["ops@example.org"]
     assert "refused" in mail.outbox[1].body
+
+
+def test_whoever_manages_a_team_hears_once_of_all_that_it_took_at_once(alice):
+    factories.colleague(alice, "Adam", Role.ADMIN)
+    factories.colleague(alice, "Bob")
+    rule(80)
+    rule(100)
+    reserve(alice, 100)
+    assert alerts.look() == 2
+    alerts.send()
+    assert sorted(message.to[0] for message in mail.outbox) == ["adam@example.org", "alice@example.org"]
+    assert all("renews on" in message.body and "refused" in message.body for message in mail.outbox)
+
+
+def test_every_installation_begins_with_two(alice):
+    module = import_module("accounts.migrations.0007_alerts_of_teams")
+    for _time in range(2):
+        module.add_rules(apps, None)
+    assert [(one.percent, one.team, one.tell_owners) for one in AlertRule.objects.order_by("percent")] == [
+        (80, None, True),
+        (100, None, True),
+    ]
 
 
 def test_in_the_owners_language(alice):
