@@ -34,6 +34,8 @@ P = ParamSpec("P")
 SESSION_TEAM = "team"
 #: Below this share of the month's characters the meter turns to its warning colour.
 LOW_QUOTA = 0.1
+#: At this share the studio says so, and owners and admins have an e-mail.
+SHORT_QUOTA = 0.2
 
 
 class PersonRequest(HttpRequest):
@@ -140,6 +142,7 @@ def frame(request: PageRequest | PersonRequest) -> dict[str, Any]:
         "quota": quota,
         "quota_taken": quota.used + quota.reserved,
         "quota_is_low": quota.remaining < quota.limit * LOW_QUOTA,
+        "quota_is_short": quota.remaining <= quota.limit * SHORT_QUOTA,
     }
 
 

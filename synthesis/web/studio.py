@@ -71,7 +71,8 @@ def submit(request: PageRequest) -> HttpResponse:
             **_counts(request),
             "oob_count": True,
         }
-        answer = fragment(request, "studio/request_card.html", "studio/count.html", context=context, status=201)
+        templates = ["studio/request_card.html", "studio/count.html", "studio/quota_notice.html"]
+        answer = fragment(request, *templates, context=context, status=201)
         # Sent twice: the first answer has brought the card.
         return reswap(answer, "none") if again else answer
     return redirect(f"{reverse('studio')}#request-{made.id}")

@@ -147,3 +147,17 @@ def test_a_refused_form_may_be_sent_again(sign_in, alice, hibari):
     assert client.post("/requests/", values(hibari, once="word"), headers=HTMX).status_code == 422
     team.delete()
     assert client.post("/requests/", values(hibari, once="word"), headers=HTMX).status_code == 201
+
+
+def test_the_studio_says_when_the_month_runs_short_and_out(sign_in, alice, hibari):
+    client = sign_in(alice)
+    TeamQuota.objects.create(team=alice.actor.team, characters_per_month=20)
+    assert "run short" not in client.get("/").content.decode()
+    answer = client.post("/requests/", values(hibari, text="Good morning!!!!"), headers=HTMX).content.decode()
+    assert 'id="quota-notice" role="status" hx-swap-oob="true"' in answer
+    for page in (answer, client.get("/").content.decode()):
+        assert "4 of 20 are left until the quota renews on" in page
+    client.post("/requests/", values(hibari, text="Yes!"), headers=HTMX)
+    page = client.get("/").content.decode()
+    assert "are used up" in page
+    assert "hx-swap-oob" not in page[page.index('id="quota-notice"') :][:80]
