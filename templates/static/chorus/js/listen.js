@@ -49,11 +49,21 @@ const dock = () => document.getElementById("dock");
 function show(state) {
   const box = dock();
   if (!box) return;
+  const appears = box.hidden && state !== "off";
   box.hidden = state === "off";
   if (state === "off") return;
+  if (appears) makeRoom(box);
   const words = box.querySelector("[data-dock-words]");
   words.textContent = box.dataset[state];
   box.querySelector("[data-dock-title]").textContent = heading(playing);
+}
+
+/** The next text is submitted while this one plays: the button for it is not left under the dock. */
+function makeRoom(box) {
+  const button = document.getElementById("speak")?.getBoundingClientRect();
+  const own = box.getBoundingClientRect();
+  if (!button || button.right < own.left || button.bottom < own.top || button.top > own.bottom) return;
+  window.scrollBy({ top: button.bottom - own.top + 12 });
 }
 
 function heading(id) {
