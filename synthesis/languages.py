@@ -22,6 +22,14 @@ def language_name(tag: str) -> str:
     return str(own) if own is not None else _babel_name(tag, get_language() or "en")
 
 
+def language_label(tag: str) -> str:
+    """The name with its tag, for messages that people and programs read: “Russian (ru)”, “English (US, en-US)”."""
+    name = language_name(tag)
+    if name == tag:
+        return tag
+    return f"{name[:-1]}, {tag})" if name.endswith(")") else f"{name} ({tag})"
+
+
 @lru_cache(maxsize=256)
 def _babel_name(tag: str, reader: str) -> str:
     try:

@@ -121,6 +121,12 @@ def find_invitation(token: str) -> Invitation:
     return invitation
 
 
+def joined_by(*, token: str, user: User) -> Membership | None:
+    """The membership that `user` has by this link, when they have used it and are in the team still."""
+    found = Invitation.objects.filter(token_digest=_digest(token), email=user.email).exclude(accepted_at=None)
+    return Membership.objects.filter(user=user, team__in=found.values("team")).select_related("team").first()
+
+
 def accept(*, token: str, user: User | None, name: str = "", password: str = "") -> Membership:
     """Join a team by a link: as the person signed in, or as a new person with `name` and `password`.
 

@@ -91,6 +91,11 @@ class PasswordResetConfirm(views.PasswordResetConfirmView):
 @sensitive_post_parameters("password")
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
     """Join a team by a link."""
+    joined = teams.joined_by(token=token, user=request.user) if isinstance(request.user, User) else None
+    if joined is not None:
+        request.session[SESSION_TEAM] = str(joined.team_id)
+        messages.info(request, _("You are in %(team)s already.") % {"team": joined.team.name})
+        return redirect("studio")
     found = teams.find_invitation(token)
     has_account = User.objects.filter(email=found.email).exists()
     user = request.user if isinstance(request.user, User) else None

@@ -116,6 +116,11 @@ class _Day:
         return UUID(int=int(moment.timestamp() * 1000) << 80)
 
 
+def until() -> datetime | None:
+    """Up to when what has ended is added up; None before the first time."""
+    return RollupState.objects.filter(pk=1).values_list("until", flat=True).first()
+
+
 def roll_up() -> int:
     """For the sweep: add up the days whose requests have ended since the last time; how many days of teams."""
     with transaction.atomic(), connection.cursor() as cursor:

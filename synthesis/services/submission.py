@@ -23,6 +23,7 @@ from accounts.services import audit, ledger, limits, operator_settings
 from synthesis import doorbell, events, instructions, traces
 from synthesis.engines import Capabilities, capabilities
 from synthesis.errors import BlockedVoice, UnknownVoice
+from synthesis.languages import language_label
 from synthesis.models import Format, Segment, Status, SynthesisRequest, Voice
 from synthesis.services import callbacks, pools
 from synthesis.text import clean, language, segmenting
@@ -336,7 +337,11 @@ def choose_language(text: str, wanted: str, voice: Voice, engine: Capabilities) 
     asked = wanted or language.detect(text)
     if spoken := engine.spoken_as(asked, like=voice.language):
         return spoken
-    names = {"engine": engine.label, "language": asked, "all": ", ".join(engine.languages)}
+    names = {
+        "engine": engine.label,
+        "language": language_label(asked),
+        "all": ", ".join(language_label(tag) for tag in engine.languages),
+    }
     raise InvalidInput(
         _("The engine %(engine)s does not speak “%(language)s”. It speaks: %(all)s.") % names
         if wanted

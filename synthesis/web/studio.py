@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -15,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import reswap, retarget
 
 from accounts import permissions
-from accounts.errors import ChorusError
+from accounts.errors import ChorusError, NotFound
 from accounts.services import limits, rates
 from accounts.web.once import once
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
@@ -115,13 +116,15 @@ def _initial(request: PageRequest) -> dict[str, Any]:
     if chosen:
         try:
             values |= settings_presets.find(request.actor, UUID(chosen)).values
-        except ValueError:
+        except (ValueError, NotFound):
+            messages.info(request, _("These settings are no longer there."))
             return values
     again = request.GET.get("from", "")
     if again:
         try:
             before = requests.find(request.actor, UUID(again))
-        except ValueError:
+        except (ValueError, NotFound):
+            messages.info(request, _("This request is no longer there. Write the text anew."))
             return values
         values |= {
             "text": before.text,

@@ -19,7 +19,7 @@ from accounts.actors import Actor
 from accounts.panel import charts
 from accounts.services import keys, limits
 from accounts.web.shell import PageRequest, show, team_page
-from synthesis.services import forecast, reports
+from synthesis.services import forecast, reports, rollup
 
 _DAYS = 30
 _MOST_DAYS = 366
@@ -48,6 +48,8 @@ def usage(request: PageRequest) -> HttpResponse:
         "last": last,
         "today": timezone.localdate(),
         "total": by_day.total,
+        # Only today can lag behind the month's figures, which are counted at once.
+        "as_of": rollup.until() if last == timezone.localdate() else None,
         "chart": _chart(by_day, first, last),
         "tables": tables,
         "forecast": forecast.this_month(team=team),

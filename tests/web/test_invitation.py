@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.test import Client
 
 from accounts.models import Membership, User
 from accounts.services import teams
@@ -25,6 +26,16 @@ def test_a_new_person_joins(client, alice, link):
     assert answer.url == "/"
     assert Membership.objects.filter(team=alice.actor.team, user__email="dora@example.org").exists()
     assert "Welcome to Harbour Audio" in client.get("/").content.decode()
+
+
+def test_a_used_link_leads_into_the_team_for_who_used_it(client, sign_in, alice, bob, link):
+    client.post(link, {"name": "Dora", "password": PASSWORD})
+    dora = Membership.objects.get(team=alice.actor.team, user__email="dora@example.org")
+    for answer in (client.get(link), client.post(link)):
+        assert answer.url == "/"
+    assert "You are in Harbour Audio already" in client.get("/").content.decode()
+    assert sign_in(bob).get(link).status_code == Client().get(link).status_code == 404
+    teams.remove(actor=alice.actor, membership_id=dora.id)
     assert client.get(link).status_code == 404
 
 

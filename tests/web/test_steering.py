@@ -103,6 +103,7 @@ def test_outline(sign_in, alice, hibari):
     assert empty.content == b""
     wrong = sign_in(alice).post("/studio/outline/", {"text": "Привет, как дела?", "voice": str(hibari.id)})
     assert "does not speak" in wrong.content.decode()
+    assert "Russian (ru)" in wrong.content.decode()
 
 
 def test_saved_settings(sign_in, alice, bob, hibari):
@@ -120,7 +121,9 @@ def test_saved_settings(sign_in, alice, bob, hibari):
     assert kept.values == {"voice": str(hibari.id), "speed": "0.9", "format": "wav"}
     page = client.get(f"/?preset={kept.id}").content.decode()
     assert 'value="0.9"' in page
-    assert sign_in(bob).get(f"/?preset={kept.id}").status_code == 404, "they are Alice's own"
+    page = sign_in(bob).get(f"/?preset={kept.id}").content.decode()
+    assert "These settings are no longer there" in page, "they are Alice's own"
+    assert 'value="0.9"' not in page
     assert sign_in(bob).post(f"/studio/settings/{kept.id}/delete/").status_code == 404
     assert client.post("/studio/settings/", form | {"preset_name": " "}, headers=HTMX).status_code == 400
     assert client.post(f"/studio/settings/{kept.id}/delete/").status_code == 302

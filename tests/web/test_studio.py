@@ -37,7 +37,9 @@ def test_use_again(sign_in, alice, bob, charlie, hibari):
     assert "Once more, please.</textarea>" in page
     assert 'value="1.25"' in page
     assert "checked" in page.split('value="flac"')[1].split(">")[0]
-    assert sign_in(charlie).get(f"/?from={before.id}").status_code == 404
+    strangers = sign_in(charlie).get(f"/?from={before.id}").content.decode()
+    assert "This request is no longer there" in strangers
+    assert before.text not in strangers
     assert sign_in(alice).get("/?from=nonsense").status_code == 200
 
 
@@ -71,4 +73,7 @@ def test_post_is_not_for_the_page(sign_in, alice):
 
 def test_unknown_ids(sign_in, alice, hibari):
     assert sign_in(alice).get(f"/?voice={uuid.uuid4()}").status_code == 200
-    assert sign_in(alice).get(f"/?from={uuid.uuid4()}").status_code == 404
+    for name in ("from", "preset"):
+        page = sign_in(alice).get(f"/?{name}={uuid.uuid4()}")
+        assert page.status_code == 200
+        assert "no longer there" in page.content.decode()

@@ -32,6 +32,8 @@ def test_usage(sign_in, alice, bob, charlie, hibari, django_capture_on_commit_ca
     page = sign_in(alice).get("/team/usage/").content.decode()
     assert "By person" in page
     assert "<svg" in page
+    assert "As of " in page
+    assert "As of " not in sign_in(alice).get("/team/usage/?last=2026-01-31").content.decode()
     assert "alice@example.org" in page or "Alice" in page
     csv = b"".join(sign_in(alice).get("/team/usage/csv/?by=user")).decode("utf-8-sig")
     assert csv.splitlines()[0].startswith("group,name,requests")

@@ -31,6 +31,13 @@ export function playTaken(form) {
 function suggest(transcript, words) {
   transcript.value = words;
   transcript.dataset.suggested = "1";
+  asRead(transcript);
+}
+
+/** What was to be read need not be what was said: as long as nobody has changed it, the form says where it is from. */
+function asRead(transcript) {
+  const note = transcript.form.querySelector("[data-as-read]");
+  if (note) note.hidden = !transcript.dataset.suggested || !kept?.reading || transcript.value !== kept.reading;
 }
 
 function show(form) {
@@ -102,7 +109,9 @@ enhance("form[data-upload]", (form) => {
     if (file && file !== kept?.file) take(form, file);
   });
   form.addEventListener("input", (event) => {
-    if (event.target.name === "transcript") delete event.target.dataset.suggested;
+    if (event.target.name !== "transcript") return;
+    delete event.target.dataset.suggested;
+    asRead(event.target);
   });
   form.addEventListener("htmx:beforeRequest", () => checking?.abort());
 
