@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
+from accounts import filenames
 from synthesis import presets, storage
 from synthesis.errors import VoiceNotFound
 from synthesis.models import Voice
@@ -64,7 +65,7 @@ def serve_sample(request: HttpRequest, voice: Voice) -> HttpResponseBase:
             key=version.processed_key,
             size=storage.size(version.processed_key),
             content_type="audio/wav",
-            filename=f"{voice.name}.wav",
+            filename=filenames.name(voice.name, "wav", default="voice"),
             etag=str(version.id),
         )
     preset = presets.find(voice.engine, voice.preset)
@@ -76,7 +77,8 @@ def serve_sample(request: HttpRequest, voice: Voice) -> HttpResponseBase:
         lambda start, end: iter([sound[start : end + 1]]),
         size=len(sound),
         content_type="audio/mpeg",
-        disposition=content_disposition_header(False, f"{voice.name}.mp3") or "inline",
+        disposition=content_disposition_header(False, filenames.name(voice.name, "mp3", default="voice"))
+        or "inline",
         etag=hashlib.sha256(sound).hexdigest(),
     )
 

@@ -18,11 +18,10 @@ from accounts.services import limits
 from synthesis import delivery
 from synthesis.api.elevenlabs_base import ElevenLabsView, elevenlabs_errors
 from synthesis.api.objects import category
-from synthesis.api.syntheses import file_name
 from synthesis.engines import capabilities
 from synthesis.errors import OutputExpired, RequestNotFound
 from synthesis.models import Status, SynthesisRequest, Voice
-from synthesis.services import requests
+from synthesis.services import bundles, requests
 
 #: Theirs: 100, and at most 1,000.
 _PAGE, _PAGE_MAX = 100, 1000
@@ -247,6 +246,6 @@ class HistoryAudioView(ElevenLabsView):
             key=output.key,
             size=output.bytes,
             content_type=output.content_type,
-            filename=f"{file_name(row)}.{row.format}",
+            filename=bundles.own_name(row),
             etag=output.sha256,
         )

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
 
+from accounts import filenames
 from accounts.errors import NotFound
 from accounts.exports import Sink
 from synthesis import storage
@@ -13,10 +14,8 @@ from synthesis.models import Output, SynthesisRequest
 
 #: More than somebody ticks by hand.
 MOST = 500
-#: Of a title or text in a file's name, in bytes of UTF-8: with number and ending far below the 255 of file systems.
-_NAME_BYTES = 120
-#: What Windows does not take in a name, and what would be a folder.
-_FORBIDDEN = frozenset('<>:"/\\|?*')
+#: Characters of the text that name a download whose request has no title.
+_NAME_CHARACTERS = 60
 
 
 def stream(requests: Iterable[SynthesisRequest]) -> Iterator[bytes]:
@@ -59,10 +58,13 @@ def entry(name: str, at: datetime) -> zipfile.ZipInfo:
 
 def file_name(request: SynthesisRequest, number: str) -> str:
     """`012 A title.mp3`: unique by its number, safe on every system, in whatever script the title is."""
-    words = "".join(
-        " " if char in _FORBIDDEN else char
-        for char in request.title or request.text[:_NAME_BYTES]
-        if char.isprintable() or char.isspace()
-    )
-    cut = " ".join(words.split()).encode()[:_NAME_BYTES].decode(errors="ignore").strip().rstrip(". ")
-    return f"{number}{' ' if cut else ''}{cut}.{request.format}"
+    words = filenames.safe(request.title or request.text[: filenames.BYTES])
+    return f"{number}{' ' if words else ''}{words}.{request.format}"
+
+
+def own_name(request: SynthesisRequest, ending: str = "") -> str:
+    """`A title.mp3` of a download of its own: the title, or how the text begins."""
+    words = request.title or " ".join(request.text[: _NAME_CHARACTERS * 4].split())
+    if len(words) > _NAME_CHARACTERS:
+        words = words[:_NAME_CHARACTERS].rsplit(" ", 1)[0]
+    return filenames.name(words, ending or request.format, default="speech")

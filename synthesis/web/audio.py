@@ -10,10 +10,10 @@ from django.http import FileResponse, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from accounts import filenames
 from accounts.errors import NotFound
 from accounts.services import rates
 from accounts.web.shell import PageRequest, team_page
@@ -21,9 +21,8 @@ from synthesis import delivery, storage
 from synthesis.audio import encode
 from synthesis.errors import NotReady
 from synthesis.models import Format, Output, SynthesisRequest
-from synthesis.services import peaks, requests, sounding, subtitles, voices
+from synthesis.services import bundles, peaks, requests, sounding, subtitles, voices
 from synthesis.web.voices import current_version
-from synthesis.web.wording import excerpt
 
 #: As many as a player on a wide screen can show.
 _PEAKS = 240
@@ -40,7 +39,7 @@ def request_audio(request: PageRequest, request_id: UUID) -> HttpResponseBase:
         key=output.key,
         size=output.bytes,
         content_type=output.content_type,
-        filename=_name(found, found.format),
+        filename=bundles.own_name(found),
         download="download" in request.GET,
     )
 
@@ -50,10 +49,6 @@ def _output(found: SynthesisRequest) -> Output:
     if output is None:
         raise NotReady(_("There is no recording: the request has not ended, or its time was over."))
     return output
-
-
-def _name(found: SynthesisRequest, ending: str) -> str:
-    return f"{excerpt(found.title or found.text, 60).rstrip('…')}.{ending}"
 
 
 @require_safe
@@ -76,7 +71,9 @@ def request_converted(request: PageRequest, request_id: UUID, container: str) ->
         raise
     file.seek(0)
     kind = encode.CONTENT_TYPES[cast("encode.Format", container)]
-    return FileResponse(file, as_attachment=True, filename=_name(found, container), content_type=kind)
+    return FileResponse(
+        file, as_attachment=True, filename=bundles.own_name(found, container), content_type=kind
+    )
 
 
 @require_safe
@@ -91,9 +88,7 @@ def request_subtitles(request: PageRequest, request_id: UUID, container: str) ->
         subtitles.of(found, output, container),
         content_type=f"{subtitles.CONTENT_TYPES[container]}; charset=utf-8",
     )
-    answer.headers["Content-Disposition"] = (
-        content_disposition_header(True, _name(found, container)) or "attachment"
-    )
+    answer.headers["Content-Disposition"] = filenames.attachment(bundles.own_name(found, container))
     return answer
 
 
@@ -136,5 +131,5 @@ def voice_original(request: PageRequest, voice_id: UUID) -> HttpResponseBase:
         key=version.original_key,
         size=storage.size(version.original_key),
         content_type="application/octet-stream",
-        filename=version.original_name or voice.name,
+        filename=filenames.safe(version.original_name or voice.name) or "recording",
     )
