@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from accounts import permissions
 from accounts.api.base import ApiView
 from accounts.api.pagination import page
-from accounts.api.schema import CURSOR, LIMIT, errors, page_of
+from accounts.api.schema import CURSOR, LIMIT, PAGE, errors, page_of
 from accounts.models import AuditEntry
 
 
@@ -62,6 +62,7 @@ class AuditView(ApiView):
     """List."""
 
     required_scopes = {"GET": permissions.AUDIT_READ}
+    query_names = {"GET": (*AuditFilterSerializer().fields, *PAGE)}
 
     @extend_schema(
         summary="List what was done",

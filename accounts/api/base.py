@@ -18,6 +18,8 @@ from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from accounts.actors import Actor
+from accounts.api.authentication import uses_elevenlabs
+from accounts.api.fields import check_known
 from accounts.api.negotiation import JSON_BYTES, too_large
 from accounts.errors import ChorusError, InvalidInput, LimitReached, NotFound
 from accounts.services import limits, rates
@@ -36,6 +38,14 @@ class ApiView(APIView):
 
     required_scopes: ClassVar[dict[str, str | None]] = {}
     body_bytes: int = JSON_BYTES
+    #: What each method takes in the address; others are refused (a misspelt `dry_run` would be charged). None where
+    #: clients of another API may send some of their own.
+    query_names: ClassVar[dict[str, tuple[str, ...]] | None] = {}
+    #: Addresses that ElevenLabs' clients use as well, with parameters of theirs.
+    shared_with_elevenlabs: ClassVar[bool] = False
+    #: Whether an `Idempotency-Key` is refused: where each call makes something whose secret is kept nowhere, or sends
+    #: something. Other routes take it, or may be called twice without harm.
+    refuses_idempotency_key: ClassVar[bool] = False
     http_method_names = ["get", "head", "post", "patch", "delete"]
     _window: rates.Window | None = None
 
@@ -48,6 +58,13 @@ class ApiView(APIView):
         """Refuse a body that is too large before any of it is read."""
         self._check_length(request)
         super().initial(request, *args, **kwargs)
+        self._check_query(request)
+        if self.refuses_idempotency_key and request.method == "POST" and "Idempotency-Key" in request.headers:
+            raise InvalidInput(
+                _("This route cannot take an Idempotency-Key: each call counts. Send it without one, and only once."),
+                code="idempotency_not_supported",
+                param="Idempotency-Key",
+            )
 
     def _check_length(self, request: Request) -> None:
         length = request.META.get("CONTENT_LENGTH") or "0"
@@ -55,6 +72,12 @@ class ApiView(APIView):
             raise too_large(self.body_bytes)
         if "chunked" in request.headers.get("Transfer-Encoding", "").lower() and length == "0":
             raise LengthRequired
+
+    def _check_query(self, request: Request) -> None:
+        if self.query_names is None or (self.shared_with_elevenlabs and uses_elevenlabs(request)):
+            return
+        method = "GET" if request.method == "HEAD" else str(request.method)
+        check_known(request.query_params, self.query_names.get(method, ()))
 
     def hit(self) -> None:
         """Count this request against the requests per minute; LimitReached when there were too many."""
@@ -73,7 +96,8 @@ class ApiView(APIView):
 
     def read(self, kind: type[Serializer[Any]], data: Any = None) -> dict[str, Any]:
         """The body (or `data`) as `kind` understands it; ValidationError names the first wrong field."""
-        serializer = kind(data=self.request.data if data is None else data)
+        query = (self.query_names or {}).get(str(self.request.method), ())
+        serializer = kind(data=self.request.data if data is None else data, context={"query": query})
         serializer.is_valid(raise_exception=True)
         values: dict[str, Any] = serializer.validated_data
         return values

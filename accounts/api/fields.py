@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+from collections.abc import Collection, Iterable
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework import serializers
+
+from accounts.errors import InvalidInput
 
 
 class Text(serializers.CharField):
@@ -56,3 +61,45 @@ class InputSerializer(serializers.Serializer):
             data = {name: value for name, value in data.items() if value is not None}
         values: dict[str, Any] = super().to_internal_value(data)
         return values
+
+
+class KnownFields(serializers.Serializer):
+    """A body in which nothing else may stand: a field that is misspelt and ignored is a key that never expires.
+
+    The bodies that other APIs have shaped are not of this kind, since their clients send fields of their own.
+    """
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """InvalidInput (`unknown_field`) names the first that is not known, and what was probably meant."""
+        if hasattr(data, "keys"):
+            check_known(data.keys(), self.fields.keys(), elsewhere=self.context.get("query", ()))
+        values: dict[str, Any] = super().to_internal_value(data)
+        return values
+
+
+def check_known(given: Iterable[Any], known: Collection[str], *, elsewhere: Collection[str] = ()) -> None:
+    """InvalidInput for the first of `given` that is not `known`; `elsewhere` are those that the address takes."""
+    name = next((str(name) for name in given if name not in known), None)
+    if name is None:
+        return
+    shown = name if len(name) <= 100 else f"{name[:100]}…"
+    if name in elsewhere:
+        words = _("“%(name)s” belongs in the address and not in the body: ?%(name)s=…") % {"name": shown}
+    elif near := _nearest(name, known):
+        words = _("“%(name)s” is not known here. Did you mean “%(near)s”?") % {"name": shown, "near": near}
+    elif known:
+        words = _("“%(name)s” is not known here. There are: %(all)s.") % {
+            "name": shown,
+            "all": ", ".join(known),
+        }
+    else:
+        words = _("“%(name)s” is not known here: this address takes none.") % {"name": shown}
+    raise InvalidInput(words, code="unknown_field", param=shown)
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    """What is spelt alike, or has the name in it: “ips” of “allowed_ips”."""
+    lower = name.lower()
+    alike = difflib.get_close_matches(lower, known, n=1)
+    inside = [one for one in known if len(lower) > 2 and (lower in one or one in lower)]
+    return next(iter([*alike, *inside]), None)

@@ -11,9 +11,9 @@ from rest_framework.response import Response
 
 from accounts import permissions
 from accounts.api.base import ApiView, parse_id
-from accounts.api.fields import InputSerializer, Text, Whole
+from accounts.api.fields import InputSerializer, KnownFields, Text, Whole
 from accounts.api.pagination import page
-from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
+from accounts.api.schema import BODY, CURSOR, LIMIT, PAGE, errors, page_of
 from accounts.models import ApiKey
 from accounts.services import keys
 
@@ -52,7 +52,7 @@ class NewKeySerializer(KeySerializer):
     secret = serializers.CharField()
 
 
-class KeyCreateSerializer(InputSerializer):
+class KeyCreateSerializer(KnownFields, InputSerializer):
     """What the key may do. Never more than the key that creates it."""
 
     name = Text()
@@ -77,7 +77,7 @@ class KeyCreateSerializer(InputSerializer):
     )
 
 
-class KeyUpdateSerializer(serializers.Serializer):
+class KeyUpdateSerializer(KnownFields):
     """What is given is changed; null takes a cap or the expiry away."""
 
     name = Text(required=False)
@@ -131,6 +131,8 @@ class KeysView(ApiView):
     """List and create."""
 
     required_scopes = {"GET": permissions.KEYS_WRITE, "POST": permissions.KEYS_WRITE}
+    query_names = {"GET": PAGE}
+    refuses_idempotency_key = True
 
     @extend_schema(
         summary="List keys",
@@ -149,7 +151,7 @@ class KeysView(ApiView):
         responses={201: NewKeySerializer, **errors(*BODY, 429)},
     )
     def post(self, request: Request) -> Response:
-        """The answer holds the secret, which is never to be had again."""
+        """The answer holds the secret, which is never to be had again; so an `Idempotency-Key` is refused."""
         self.hit()
         values = self.read(KeyCreateSerializer)
         key, secret = keys.create(actor=self.actor, **values)

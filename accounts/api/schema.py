@@ -10,6 +10,8 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
+from accounts.api.fields import KnownFields
+
 
 class Described(AutoSchema):
     """Names operations by what they do, for generated clients."""
@@ -18,6 +20,13 @@ class Described(AutoSchema):
         """ "list_voices" of “List voices”."""
         summary = self.get_summary()
         return slugify(summary).replace("-", "_") if summary else str(super().get_operation_id())
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> Any:
+        """Bodies in which nothing unknown may stand say so."""
+        described = super()._map_basic_serializer(serializer, direction)  # type: ignore[no-untyped-call]
+        if direction == "request" and isinstance(serializer, KnownFields):
+            described["additionalProperties"] = False
+        return described
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -92,6 +101,8 @@ ERRORS = errors()
 #: Of a route with a body.
 BODY = (400, 411, 413, 415)
 
+#: The names of the next two, for `query_names`.
+PAGE = ("limit", "cursor")
 LIMIT = OpenApiParameter("limit", int, description="Results of a page, 1 to 100.")
 CURSOR = OpenApiParameter("cursor", str, description="From `next` or `previous`; those are whole addresses.")
 IDEMPOTENCY_KEY = OpenApiParameter(

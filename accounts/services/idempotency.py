@@ -42,27 +42,79 @@ def once(
     """
     if not key:
         return *work(), False
+    fingerprint = _fingerprint(key, payload)
+    with transaction.atomic():
+        identifier = new_id()
+        if not _first(actor, key, fingerprint, identifier):
+            return _replayed(IdempotentAnswer.objects.get(team=actor.team, key=key), fingerprint)
+        status, body = work()
+        IdempotentAnswer.objects.filter(id=identifier).update(status=status, body=body)
+        return status, body, False
+
+
+def once_apart(
+    *, actor: Actor, key: str | None, payload: Any, work: Callable[[], tuple[int, dict[str, Any]]]
+) -> tuple[int, dict[str, Any], bool]:
+    """As `once`, for work that is not to lie in one transaction, such as storing recordings, which takes seconds.
+
+    A lock on the key stands for its row, which is inserted when the work is done: whoever comes meanwhile is told so at
+    once, and a process killed between the two leaves work without an answer.
+    """
+    if not key:
+        return *work(), False
+    fingerprint = _fingerprint(key, payload)
+    name = f"{actor.team.id} {key}"
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [name])
+        if not cursor.fetchone()[0]:
+            raise _in_use()
+    try:
+        saved = IdempotentAnswer.objects.filter(team=actor.team, key=key).first()
+        if saved is not None:
+            return _replayed(saved, fingerprint)
+        status, body = work()
+        answer = IdempotentAnswer(
+            id=new_id(), team=actor.team, key=key, fingerprint=fingerprint, status=status, body=body
+        )
+        # Meanwhile the key may have been used with another route; what is done here stays done.
+        IdempotentAnswer.objects.bulk_create([answer], ignore_conflicts=True)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [name])
+    return status, body, False
+
+
+def _fingerprint(key: str, payload: Any) -> bytes:
+    """Of what came with `key`; InvalidInput for a key that is too long."""
     if len(key) > 255:
         raise InvalidInput(
             _("An Idempotency-Key has at most 255 characters."),
             code="idempotency_key_too_long",
             param="Idempotency-Key",
         )
-    fingerprint = hashlib.sha256(json.dumps(payload, sort_keys=True, default=str).encode()).digest()
-    with transaction.atomic():
-        identifier = new_id()
-        if not _first(actor, key, fingerprint, identifier):
-            saved = IdempotentAnswer.objects.get(team=actor.team, key=key)
-            if bytes(saved.fingerprint) != fingerprint:
-                raise Unprocessable(
-                    _("This Idempotency-Key was used with another request. Use a new key."),
-                    code="idempotency_key_reused",
-                    param="Idempotency-Key",
-                )
-            return saved.status, saved.body, True
-        status, body = work()
-        IdempotentAnswer.objects.filter(id=identifier).update(status=status, body=body)
-        return status, body, False
+    return hashlib.sha256(json.dumps(payload, sort_keys=True, default=str).encode()).digest()
+
+
+def _replayed(saved: IdempotentAnswer, fingerprint: bytes) -> tuple[int, dict[str, Any], bool]:
+    """The saved answer; Unprocessable when it was to another payload."""
+    if bytes(saved.fingerprint) != fingerprint:
+        raise Unprocessable(
+            _("This Idempotency-Key was used with another request. Use a new key."),
+            code="idempotency_key_reused",
+            param="Idempotency-Key",
+        )
+    return saved.status, saved.body, True
+
+
+def _in_use() -> Conflict:
+    conflict = Conflict(
+        _("A request with this Idempotency-Key is still being worked on. Send it again in a moment."),
+        code="idempotency_key_in_use",
+        param="Idempotency-Key",
+    )
+    # Other conflicts stay; this one passes.
+    conflict.should_retry = None
+    return conflict
 
 
 def _first(actor: Actor, key: str, fingerprint: bytes, identifier: UUID) -> bool:
@@ -80,14 +132,7 @@ def _first(actor: Actor, key: str, fingerprint: bytes, identifier: UUID) -> bool
         except OperationalError as error:
             if not isinstance(error.__cause__, LockNotAvailable):
                 raise
-            conflict = Conflict(
-                _("A request with this Idempotency-Key is still being worked on. Send it again in a moment."),
-                code="idempotency_key_in_use",
-                param="Idempotency-Key",
-            )
-            # Other conflicts stay; this one passes.
-            conflict.should_retry = None
-            raise conflict from None
+            raise _in_use() from None
         first = cursor.rowcount == 1
         cursor.execute("SELECT set_config('lock_timeout', '0', true)")
     return first

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from django.core.files.uploadedfile import UploadedFile
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
@@ -19,11 +18,12 @@ from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import permissions
+from accounts import filenames, permissions
 from accounts.api.base import ApiView, parse_id
+from accounts.api.fields import KnownFields, check_known
 from accounts.api.negotiation import FORM_BYTES
 from accounts.api.pagination import InOrder, page
-from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, errors, page_of
+from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PAGE, errors, page_of
 from accounts.errors import InvalidInput
 from accounts.services import idempotency
 from synthesis.api import batch_objects
@@ -40,7 +40,7 @@ _WEBHOOK_HELP = (
 )
 
 
-class BatchOptionsSerializer(serializers.Serializer):
+class BatchOptionsSerializer(KnownFields):
     """Fields of the form beside the file, or parameters of the address: what holds for rows that say nothing else."""
 
     name = serializers.CharField(required=False, default="", max_length=1000, help_text="For lists.")
@@ -116,6 +116,7 @@ class BatchesView(ApiView):
     """List and create."""
 
     required_scopes = {"GET": permissions.SYNTHESES_READ, "POST": permissions.SYNTHESES_WRITE}
+    query_names = {"GET": PAGE, "POST": tuple(BatchOptionsSerializer().fields)}
     parser_classes = [MultiPartParser, CsvParser, JsonLinesParser, NdJsonParser]
     body_bytes = batch_files.FILE_BYTES + FORM_BYTES
 
@@ -172,8 +173,9 @@ class BatchesView(ApiView):
         """
         self.hit()
         data, kind, form = _file(request.data)
+        filename = form.pop("filename", "")
         options = self.read(BatchOptionsSerializer, {**_strings(request.query_params), **form})
-        filename, dry_run = form.get("filename", ""), options.pop("dry_run")
+        dry_run = options.pop("dry_run")
         name, webhook = options.pop("name") or filename, options.pop("webhook")
         kind = kind or _kind_of(filename)
         if dry_run:
@@ -214,7 +216,8 @@ def _file(body: Any) -> tuple[bytes, str, dict[str, str]]:
         raise InvalidInput(
             _("Send the file as “file” of a form, or as the body itself."), code="missing_field", param="file"
         )
-    form = {name: value for name, value in _strings(body).items() if name != "filename"}
+    check_known(body, BatchCreateSerializer().fields)
+    form = _strings(body)
     # One byte more than is taken: the file is refused by its size.
     return upload.read(batch_files.FILE_BYTES + 1), "", {**form, "filename": _printable(upload.name or "")}
 
@@ -267,6 +270,7 @@ class BatchRowsView(ApiView):
     """The rows of a batch."""
 
     required_scopes = {"GET": permissions.SYNTHESES_READ}
+    query_names = {"GET": (*RowFilterSerializer().fields, *PAGE)}
 
     @extend_schema(
         summary="List the rows of a batch",
@@ -336,7 +340,9 @@ class BatchZipView(ApiView):
         if not batches.rows_of(batch, status=Status.SUCCEEDED).exists():
             raise NotReady(_("There is no sound yet: no row of this batch has succeeded."))
         answer = StreamingHttpResponse(batch_zip.pieces(batch), content_type="application/zip")
-        name = f"{batch.name.rpartition('.')[0] or batch.name or batch.id}.zip"
-        answer.headers["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+        stem = batch.name.rpartition(".")[0] or batch.name
+        answer.headers["Content-Disposition"] = filenames.attachment(
+            filenames.name(stem, "zip", default=str(batch.id))
+        )
         answer.headers["X-Accel-Buffering"] = "no"
         return answer

@@ -110,6 +110,7 @@ class ModelsView(ApiView):
     """All models."""
 
     required_scopes = {"GET": permissions.VOICES_READ}
+    query_names = None
 
     @extend_schema(
         summary="List models",
@@ -135,6 +136,7 @@ class ModelView(ApiView):
     """One model."""
 
     required_scopes = {"GET": permissions.VOICES_READ}
+    query_names = None
 
     @extend_schema(summary="Show a model", tags=["OpenAI"], responses={200: ModelSerializer, **errors(404)})
     def get(self, request: Request, model: str) -> Response:

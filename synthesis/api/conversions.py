@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from accounts import permissions
 from accounts.api.base import parse_id
+from accounts.api.fields import KnownFields
 from accounts.api.negotiation import JsonParser
 from accounts.api.schema import BODY, IDEMPOTENCY_KEY, errors
 from accounts.services import idempotency
@@ -25,7 +26,7 @@ from synthesis.models import Format
 from synthesis.services import callbacks, conversions, queue, requests
 
 
-class ConversionSerializer(serializers.Serializer):
+class ConversionSerializer(KnownFields):
     """A form with a recording, or (also as JSON) the address of one."""
 
     voice = VoiceField(help_text="Id or name of the voice that says it.")

@@ -63,6 +63,8 @@ def elevenlabs_errors(*statuses: int) -> dict[int, OpenApiResponse]:
 class ElevenLabsView(ApiView):
     """Answers errors as their clients read them."""
 
+    query_names = None
+
     def handle_exception(self, exc: Exception) -> Response:
         """422 with a list for fields of the wrong shape, else an object with `status` and `message`."""
         answer = super().handle_exception(exc)

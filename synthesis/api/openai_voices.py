@@ -139,6 +139,7 @@ class AudioVoicesView(ApiView):
     """List and create."""
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
+    query_names = None
     parser_classes = [MultiPartParser, JsonParser]
     body_bytes = SAMPLE_BYTES + FORM_BYTES
 
@@ -203,6 +204,7 @@ class AudioVoiceView(ApiView):
     """One voice."""
 
     required_scopes = {"GET": permissions.VOICES_READ, "DELETE": permissions.VOICES_WRITE}
+    query_names = None
 
     @extend_schema(
         summary="Show a voice as OpenAI does",
@@ -229,6 +231,7 @@ class VoiceConsentsView(ApiView):
     """List and create."""
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
+    query_names = None
     parser_classes = [MultiPartParser]
     body_bytes = SAMPLE_BYTES + FORM_BYTES
 
@@ -269,6 +272,7 @@ class VoiceConsentView(ApiView):
         "POST": permissions.VOICES_WRITE,
         "DELETE": permissions.VOICES_WRITE,
     }
+    query_names = None
 
     @extend_schema(
         summary="Show a recorded consent",

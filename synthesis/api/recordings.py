@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts import outgoing
-from accounts.api.fields import Text
+from accounts.api.fields import KnownFields, Text
 from accounts.api.negotiation import FORM_BYTES
 from accounts.errors import InvalidInput
 from synthesis import consent as consents
@@ -65,7 +66,7 @@ CONSENT_HELP = (
 )
 
 
-class RecordingsSerializer(serializers.Serializer):
+class RecordingsSerializer(KnownFields):
     """A form with recordings, or (also as JSON) the address of one."""
 
     audio = _Several(
@@ -156,6 +157,15 @@ def sent(values: dict[str, Any]) -> Sequence[clips.Recording]:
     """The recordings of somebody who has agreed; nothing is fetched for what will be refused anyway."""
     voices.check_consent(agreed(values["consent"]) is not None)
     return recordings(values)
+
+
+def payload(values: dict[str, Any]) -> dict[str, Any]:
+    """What makes two requests with an `Idempotency-Key` the same: the fields, and the content of the uploads."""
+    sums = []
+    for upload in values.get("audio") or []:
+        sums.append(hashlib.file_digest(upload, "sha256").hexdigest())
+        upload.seek(0)
+    return {**values, "audio": sums}
 
 
 def window(values: dict[str, Any]) -> tuple[float, float] | None:

@@ -56,6 +56,7 @@ class SpeechView(HoldingView):
     """Speak and answer with the sound."""
 
     required_scopes = {"POST": permissions.SYNTHESES_WRITE}
+    query_names = None
 
     @extend_schema(
         summary="Speak a text",

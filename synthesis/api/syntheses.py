@@ -17,9 +17,9 @@ from rest_framework.response import Response
 from accounts import permissions
 from accounts.actors import Actor
 from accounts.api.base import ApiView, parse_id
-from accounts.api.fields import InputSerializer, Number, Text, Whole
+from accounts.api.fields import InputSerializer, KnownFields, Number, Text, Whole
 from accounts.api.pagination import page
-from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, errors, page_of
+from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PAGE, errors, page_of
 from accounts.services import idempotency
 from synthesis import delivery
 from synthesis.api import objects
@@ -27,10 +27,7 @@ from synthesis.api.fields import VoiceField
 from synthesis.api.held import Hold, HoldingView, wanted_wait
 from synthesis.errors import NotReady, OutputExpired, RequestNotFound
 from synthesis.models import Format, Output, Status, SynthesisRequest
-from synthesis.services import callbacks, estimate, peaks, queue, requests, submission
-
-#: Characters of the text that name a download whose request has no title.
-_NAME_CHARACTERS = 60
+from synthesis.services import bundles, callbacks, estimate, peaks, queue, requests, submission
 
 DRY_RUN = OpenApiParameter(
     "dry_run", bool, description="Only say what would happen (200): nothing is queued and nothing charged."
@@ -54,7 +51,7 @@ EVENTS_HELP = (
 )
 
 
-class SynthesisCreateSerializer(InputSerializer):
+class SynthesisCreateSerializer(KnownFields, InputSerializer):
     """What to say, and how."""
 
     text = Text(
@@ -119,6 +116,7 @@ class SynthesesView(HoldingView):
     """List and create."""
 
     required_scopes = {"GET": permissions.SYNTHESES_READ, "POST": permissions.SYNTHESES_WRITE}
+    query_names = {"GET": (*SynthesisFilterSerializer().fields, *PAGE), "POST": ("dry_run",)}
 
     @extend_schema(
         summary="List synthesis requests",
@@ -282,6 +280,7 @@ class SynthesisPeaksView(ApiView):
     """For waveforms."""
 
     required_scopes = {"GET": permissions.SYNTHESES_READ}
+    query_names = {"GET": tuple(PeaksFilterSerializer().fields)}
 
     @extend_schema(
         summary="Outline the sound",
@@ -301,6 +300,7 @@ class SynthesisAudioView(ApiView):
     """The finished file."""
 
     required_scopes = {"GET": permissions.SYNTHESES_READ}
+    query_names = {"GET": ("download",)}
 
     @extend_schema(
         summary="Fetch the sound",
@@ -331,7 +331,7 @@ class SynthesisAudioView(ApiView):
             key=output.key,
             size=output.bytes,
             content_type=output.content_type,
-            filename=f"{file_name(row)}.{row.format}",
+            filename=bundles.own_name(row),
             download=request.query_params.get("download", "").lower() in {"1", "true"},
             etag=output.sha256,
         )
@@ -348,9 +348,3 @@ def _output(row: SynthesisRequest) -> Output:
         _("There is no sound: the request is %(status)s.") % {"status": row.get_status_display().lower()},
         status=row.status,
     )
-
-
-def file_name(row: SynthesisRequest) -> str:
-    """A name for the file: the title, or how the text begins."""
-    name = row.title or " ".join(row.text.split())
-    return name if len(name) <= _NAME_CHARACTERS else name[:_NAME_CHARACTERS].rsplit(" ", 1)[0]

@@ -82,6 +82,7 @@ class UsageView(ApiView):
     """Usage of the team."""
 
     required_scopes = {"GET": permissions.USAGE_READ}
+    query_names = {"GET": tuple(UsageFilterSerializer().fields)}
 
     @extend_schema(
         summary="Show what was used",

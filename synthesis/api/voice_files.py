@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Any
+
 from django.conf import settings
 from django.http import HttpResponse
-from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -13,12 +15,15 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts import permissions
+from accounts import filenames, permissions
 from accounts.api.base import ApiView, parse_id
-from accounts.api.schema import BODY, errors
+from accounts.api.fields import KnownFields
+from accounts.api.schema import BODY, IDEMPOTENCY_KEY, errors
 from accounts.errors import InvalidInput
+from accounts.services import idempotency
 from synthesis.api import objects
 from synthesis.api.recordings import CONSENT_HELP, UPLOAD_BODY_BYTES, ConsentField, agreed
+from synthesis.api.voices import created
 from synthesis.errors import VoiceNotFound
 from synthesis.services import voice_files
 
@@ -36,13 +41,13 @@ class VoiceExportView(ApiView):
     def get(self, request: Request, voice_id: str) -> HttpResponse:
         """Its current version as a zip: recordings, prepared clip, description, and the record of consent."""
         voice, data = voice_files.export(actor=self.actor, voice_id=parse_id(voice_id, VoiceNotFound))
-        disposition = content_disposition_header(True, f"{voice.name}.zip") or "attachment"
+        disposition = filenames.attachment(filenames.name(voice.name, "zip", default="voice"))
         return HttpResponse(
             data, content_type="application/zip", headers={"Content-Disposition": disposition}
         )
 
 
-class VoiceImportSerializer(serializers.Serializer):
+class VoiceImportSerializer(KnownFields):
     """A form with an exported voice."""
 
     file = serializers.FileField(
@@ -66,7 +71,8 @@ class VoiceImportView(ApiView):
         summary="Import a voice",
         tags=["Voices"],
         request={"multipart/form-data": VoiceImportSerializer},
-        responses={201: objects.VoiceSerializer, **errors(*BODY, 409, 429)},
+        parameters=[IDEMPOTENCY_KEY],
+        responses={201: objects.VoiceSerializer, **errors(*BODY, 409, 422, 429)},
     )
     def post(self, request: Request) -> Response:
         """Make a voice from the file of another one, here or elsewhere. The speaker must have agreed to it."""
@@ -80,14 +86,23 @@ class VoiceImportView(ApiView):
                 param="file",
             )
         statement = agreed(values["consent"])
-        created = voice_files.import_(
+        data = upload.read()
+
+        def work() -> tuple[int, dict[str, Any]]:
+            made = voice_files.import_(
+                actor=self.actor,
+                data=data,
+                consent=statement is not None,
+                statement=statement,
+                name=values["name"],
+                shared=values["shared"],
+            )
+            return 201, objects.voice(made, request)
+
+        status, body, replayed = idempotency.once_apart(
             actor=self.actor,
-            data=upload.read(),
-            consent=statement is not None,
-            statement=statement,
-            name=values["name"],
-            shared=values["shared"],
+            key=self.idempotency_key(),
+            payload={"route": "import", **values, "file": hashlib.sha256(data).hexdigest()},
+            work=work,
         )
-        answer = Response(objects.voice(created, request), status=201)
-        answer.headers["Location"] = request.build_absolute_uri(f"/v1/voices/{created.id}")
-        return answer
+        return created(request, body, status, replayed)

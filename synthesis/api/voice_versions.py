@@ -11,15 +11,16 @@ from rest_framework.response import Response
 
 from accounts import permissions
 from accounts.api.base import ApiView, parse_id
-from accounts.api.fields import InputSerializer, Text
+from accounts.api.fields import InputSerializer, KnownFields, Text
 from accounts.api.negotiation import JsonParser
 from accounts.api.pagination import page
-from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, errors, page_of
+from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PAGE, errors, page_of
 from accounts.services import idempotency
 from synthesis.api import objects
 from synthesis.api.held import Hold, HoldingView
-from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, agreed, sent, window
+from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, agreed, payload, sent, window
 from synthesis.api.syntheses import PREFER, submitted
+from synthesis.api.voices import created
 from synthesis.errors import VoiceNotFound
 from synthesis.services import previews, queue, voices
 
@@ -28,6 +29,7 @@ class VoiceVersionsView(ApiView):
     """List and create."""
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
+    query_names = {"GET": PAGE}
     parser_classes = [MultiPartParser, JsonParser]
     body_bytes = UPLOAD_BODY_BYTES
 
@@ -47,7 +49,8 @@ class VoiceVersionsView(ApiView):
         summary="Record a voice again",
         tags=["Voices"],
         request={"multipart/form-data": RecordingsSerializer, "application/json": RecordingsSerializer},
-        responses={201: objects.VoiceSerializer, **errors(*BODY, 404, 409, 429)},
+        parameters=[IDEMPOTENCY_KEY],
+        responses={201: objects.VoiceSerializer, **errors(*BODY, 404, 409, 422, 429)},
     )
     def post(self, request: Request, voice_id: str) -> Response:
         """Make a new version from other recordings of the same speaker.
@@ -59,19 +62,28 @@ class VoiceVersionsView(ApiView):
         # Another team's voice is nothing to fetch recordings for.
         voices.find_own(self.actor, identifier)
         values = self.read(RecordingsSerializer)
-        changed = voices.record_again(
+
+        def work() -> tuple[int, dict[str, Any]]:
+            changed = voices.record_again(
+                actor=self.actor,
+                voice_id=identifier,
+                recordings=sent(values),
+                consent=True,
+                statement=agreed(values["consent"]),
+                window=window(values),
+            )
+            return 201, objects.voice(changed, request)
+
+        status, body, replayed = idempotency.once_apart(
             actor=self.actor,
-            voice_id=identifier,
-            recordings=sent(values),
-            consent=True,
-            statement=agreed(values["consent"]),
-            window=window(values),
+            key=self.idempotency_key(),
+            payload={"route": "versions", "voice": str(identifier), **payload(values)},
+            work=work,
         )
-        location = request.build_absolute_uri(f"/v1/voices/{changed.id}")
-        return Response(objects.voice(changed, request), status=201, headers={"Location": location})
+        return created(request, body, status, replayed)
 
 
-class PreviewSerializer(InputSerializer):
+class PreviewSerializer(KnownFields, InputSerializer):
     """What to say."""
 
     text = Text(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db.models import Q
 from django.http.response import HttpResponseBase
@@ -16,13 +18,22 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.api.authentication import uses_elevenlabs
 from accounts.api.base import ApiView, parse_id
-from accounts.api.fields import InputSerializer, Number, Text, Whole
+from accounts.api.fields import InputSerializer, KnownFields, Number, Text, Whole
 from accounts.api.negotiation import JsonParser
 from accounts.api.pagination import page
-from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
+from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PAGE, errors, page_of
+from accounts.services import idempotency
 from synthesis import delivery
 from synthesis.api import objects
-from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, TagsField, agreed, sent, window
+from synthesis.api.recordings import (
+    UPLOAD_BODY_BYTES,
+    RecordingsSerializer,
+    TagsField,
+    agreed,
+    payload,
+    sent,
+    window,
+)
 from synthesis.engines import capabilities
 from synthesis.errors import VoiceNotFound
 from synthesis.languages import language_name
@@ -60,7 +71,7 @@ class VoiceCreateSerializer(RecordingsSerializer):
     tags = TagsField(required=False, default=list)
 
 
-class VoiceUpdateSerializer(InputSerializer):
+class VoiceUpdateSerializer(KnownFields, InputSerializer):
     """What is given is changed. Another transcript, window or recording makes a new version; requests keep theirs."""
 
     name = Text(required=False)
@@ -94,6 +105,8 @@ class VoicesView(ApiView):
     """List and create."""
 
     required_scopes = {"GET": permissions.VOICES_READ, "POST": permissions.VOICES_WRITE}
+    query_names = {"GET": (*VoiceFilterSerializer().fields, *PAGE)}
+    shared_with_elevenlabs = True
     parser_classes = [MultiPartParser, JsonParser]
     body_bytes = UPLOAD_BODY_BYTES
 
@@ -116,12 +129,22 @@ class VoicesView(ApiView):
         summary="Create a voice",
         tags=["Voices"],
         request={"multipart/form-data": VoiceCreateSerializer, "application/json": VoiceCreateSerializer},
-        responses={201: objects.VoiceSerializer, **errors(*BODY, 409, 429)},
+        parameters=[IDEMPOTENCY_KEY],
+        responses={201: objects.VoiceSerializer, **errors(*BODY, 409, 422, 429)},
     )
     def post(self, request: Request) -> Response:
         """Clone a voice from a recording. The speaker must have agreed to it."""
         self.hit()
         values = self.read(VoiceCreateSerializer)
+        status, body, replayed = idempotency.once_apart(
+            actor=self.actor,
+            key=self.idempotency_key(),
+            payload={"route": "voices", **payload(values)},
+            work=lambda: (201, self._created(values)),
+        )
+        return created(request, body, status, replayed)
+
+    def _created(self, values: dict[str, Any]) -> dict[str, Any]:
         tags = voice_marks.checked(values["tags"])
         first, *more = sent(values)
         created = voices.create(
@@ -140,9 +163,16 @@ class VoicesView(ApiView):
         )
         if tags:
             created = voice_marks.set_tags(actor=self.actor, voice_id=created.id, names=tags)
-        answer = Response(objects.voice(created, request), status=201)
-        answer.headers["Location"] = request.build_absolute_uri(f"/v1/voices/{created.id}")
-        return answer
+        return objects.voice(created, self.request)
+
+
+def created(request: Request, body: dict[str, Any], status: int, replayed: bool) -> Response:
+    """The answer to whoever made a voice, or made it anew."""
+    answer = Response(body, status=status)
+    answer.headers["Location"] = request.build_absolute_uri(f"/v1/voices/{body['id']}")
+    if replayed:
+        answer.headers["Idempotent-Replayed"] = "true"
+    return answer
 
 
 class VoiceView(ApiView):
@@ -153,6 +183,7 @@ class VoiceView(ApiView):
         "PATCH": permissions.VOICES_WRITE,
         "DELETE": permissions.VOICES_WRITE,
     }
+    shared_with_elevenlabs = True
 
     @extend_schema(
         summary="Show a voice", tags=["Voices"], responses={200: objects.VoiceSerializer, **errors(404)}
@@ -207,6 +238,7 @@ class VoiceSampleView(ApiView):
     """How a voice sounds."""
 
     required_scopes = {"GET": permissions.VOICES_READ}
+    query_names = {"GET": tuple(SampleFilterSerializer().fields)}
 
     @extend_schema(
         summary="Hear a voice",

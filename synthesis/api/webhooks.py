@@ -11,9 +11,9 @@ from rest_framework.response import Response
 
 from accounts import permissions
 from accounts.api.base import ApiView, parse_id
-from accounts.api.fields import InputSerializer, Text
+from accounts.api.fields import InputSerializer, KnownFields, Text
 from accounts.api.pagination import page
-from accounts.api.schema import BODY, CURSOR, LIMIT, errors, page_of
+from accounts.api.schema import BODY, CURSOR, LIMIT, PAGE, errors, page_of
 from synthesis.errors import BatchNotFound, DeliveryNotFound, RequestNotFound, WebhookNotFound
 from synthesis.models import Delivery, OnItsWay, SigningSecret, Webhook
 from synthesis.services import batches, callbacks, deliveries, requests, webhooks
@@ -43,7 +43,7 @@ class NewWebhookSerializer(WebhookSerializer):
     )
 
 
-class WebhookCreateSerializer(InputSerializer):
+class WebhookCreateSerializer(KnownFields, InputSerializer):
     """Where to, and what."""
 
     url = Text(
@@ -54,7 +54,7 @@ class WebhookCreateSerializer(InputSerializer):
     )
 
 
-class WebhookUpdateSerializer(InputSerializer):
+class WebhookUpdateSerializer(KnownFields, InputSerializer):
     """What is given is changed."""
 
     url = Text(required=False, max_length=2000)
@@ -106,6 +106,8 @@ class WebhooksView(ApiView):
     """List and create."""
 
     required_scopes = {"GET": _SCOPE, "POST": _SCOPE}
+    query_names = {"GET": PAGE}
+    refuses_idempotency_key = True
 
     @extend_schema(
         summary="List webhooks",
@@ -124,7 +126,7 @@ class WebhooksView(ApiView):
         responses={201: NewWebhookSerializer, **errors(*BODY, 409, 429)},
     )
     def post(self, request: Request) -> Response:
-        """The answer holds the secret, which is not shown again."""
+        """The answer holds the secret, which is not shown again; so an `Idempotency-Key` is refused."""
         self.hit()
         values = self.read(WebhookCreateSerializer)
         created = webhooks.create(actor=self.actor, **values)
@@ -169,12 +171,13 @@ class WebhookTestView(ApiView):
     """Try it."""
 
     required_scopes = {"POST": _SCOPE}
+    refuses_idempotency_key = True
 
     @extend_schema(
         summary="Test a webhook",
         tags=["Webhooks"],
         request=None,
-        responses={200: DeliverySerializer, **errors(404, 429)},
+        responses={200: DeliverySerializer, **errors(400, 404, 429)},
     )
     def post(self, request: Request, webhook_id: str) -> Response:
         """Post a `ping` now; the answer tells what came back, after at most ten seconds."""
@@ -187,6 +190,7 @@ class DeliveriesView(ApiView):
     """The log."""
 
     required_scopes = {"GET": _SCOPE}
+    query_names = {"GET": PAGE}
 
     @extend_schema(
         summary="List deliveries",
@@ -204,12 +208,13 @@ class RedeliverView(ApiView):
     """Once more."""
 
     required_scopes = {"POST": _SCOPE}
+    refuses_idempotency_key = True
 
     @extend_schema(
         summary="Deliver again",
         tags=["Webhooks"],
         request=None,
-        responses={202: DeliverySerializer, **errors(404, 409, 429)},
+        responses={202: DeliverySerializer, **errors(400, 404, 409, 429)},
     )
     def post(self, request: Request, webhook_id: str, delivery_id: str) -> Response:
         """A new delivery of the same event, which is sent within seconds."""
@@ -248,6 +253,7 @@ class SigningSecretView(ApiView):
     """Of the team, for `webhook` of a submission."""
 
     required_scopes = {"GET": _SCOPE, "POST": _SCOPE}
+    refuses_idempotency_key = True
 
     @extend_schema(
         summary="Show the signing secret",
@@ -262,7 +268,7 @@ class SigningSecretView(ApiView):
         summary="Rotate the signing secret",
         tags=["Webhooks"],
         request=None,
-        responses={200: SigningSecretSerializer, **errors(429)},
+        responses={200: SigningSecretSerializer, **errors(400, 429)},
     )
     def post(self, request: Request) -> Response:
         """A new one, at once. For a day the one before signs as well, so that receivers can change over."""
@@ -274,6 +280,7 @@ class SynthesisDeliveriesView(ApiView):
     """What the request's own `webhook` was told."""
 
     required_scopes = {"GET": permissions.SYNTHESES_READ}
+    query_names = {"GET": PAGE}
 
     @extend_schema(
         summary="List deliveries of a synthesis request",
@@ -291,6 +298,7 @@ class BatchDeliveriesView(ApiView):
     """What the batch's own `webhook` was told."""
 
     required_scopes = {"GET": permissions.SYNTHESES_READ}
+    query_names = {"GET": PAGE}
 
     @extend_schema(
         summary="List deliveries of a batch",

@@ -16,7 +16,7 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import Conflict, InvalidInput, NotAllowed
 from accounts.models import Team
-from accounts.services import audit, limits
+from accounts.services import audit, idempotency, limits
 from synthesis import consent as consents
 from synthesis.engines import capabilities
 from synthesis.errors import VOICE_DELETED, VoiceNotFound
@@ -265,6 +265,7 @@ def delete(*, actor: Actor, voice_id: UUID) -> None:
         voice.save(update_fields=["deleted_at"])
         dispatch.refuse(voice.pk, code="voice_deleted", message=VOICE_DELETED)
         audit.record("voice.deleted", actor=actor, target=voice, name=voice.name)
+        idempotency.forget(team=actor.team, body_id=str(voice.pk))
 
 
 def usable(actor: Actor) -> VoiceQuerySet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -104,3 +105,25 @@ def test_nobody_waits_for_ever_for_another(monkeypatch):
     told.set()
     first.join()
     assert _once(alice) == (201, {"n": 1}, True)
+
+
+def test_work_that_is_in_no_transaction():
+    alice = factories.owner("Alice")
+
+    def apart(payload="p", work=lambda: (201, {"n": 1})):
+        return idempotency.once_apart(actor=alice.actor, key="k", payload=payload, work=work)
+
+    def refuse():
+        raise InvalidInput("no", code="x")
+
+    with pytest.raises(InvalidInput):
+        apart(work=refuse)
+    assert apart() == (201, {"n": 1}, False)
+    assert apart(work=lambda: pytest.fail("worked twice")) == (201, {"n": 1}, True)
+    with pytest.raises(Unprocessable):
+        apart(payload="other")
+    with contextlib.closing(connection.copy()) as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [f"{alice.actor.team.id} k"])
+        assert cursor.fetchone() == (True,), "nothing is locked when the work is done"
+        with pytest.raises(Conflict):
+            apart()

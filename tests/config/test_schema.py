@@ -73,6 +73,25 @@ def test_every_operation_says_what_it_does_and_how_it_fails(schema):
                 assert shape in expected, f"{where} {status}"
 
 
+def test_our_own_routes_take_what_is_described_and_nothing_else(schema):
+    views = {
+        "/" + address.replace("<str:", "{").replace(">", "}"): callback.cls
+        for address, callback in _addresses(get_resolver().url_patterns)
+        if address.startswith("v1/")
+    }
+    for path, method, operation in _operations(schema):
+        where, names = f"{method} {path}", views[path].query_names
+        if operation["tags"][0] in {"OpenAI", "ElevenLabs"}:
+            assert names is None, f"{where}: clients of others send what they like"
+            continue
+        described = {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
+        assert set(names.get(method.upper(), ())) == described, where
+        for body in operation.get("requestBody", {}).get("content", {}).values():
+            if "$ref" in body["schema"]:
+                shape = schema["components"]["schemas"][body["schema"]["$ref"].rpartition("/")[2]]
+                assert shape["additionalProperties"] is False, where
+
+
 def test_references_lead_somewhere(schema):
     def walk(node):
         if isinstance(node, dict):

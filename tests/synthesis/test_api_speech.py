@@ -205,7 +205,7 @@ class TestIdempotency:
     def test_another_route(self, client, alice, ended):
         _post(client, alice, headers={"idempotency-key": "k"}).getvalue()
         headers = alice.headers | {"idempotency-key": "k"}
-        body = {"model": "tts-1", "input": TEXT, "text": TEXT, "voice": "Hibari"}
+        body = {"text": TEXT, "voice": "Hibari"}
         response = client.post("/v1/syntheses", body, content_type="application/json", headers=headers)
         assert response.status_code == 422
 

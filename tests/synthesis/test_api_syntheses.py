@@ -107,8 +107,14 @@ class TestSubmit:
         ]
         assert _post(client, alice, voice=named).json()["voice"]["id"] == str(voice.id)
 
-    def test_nulls_and_unknown_fields_are_left_alone(self, client, alice):
-        assert _post(client, alice, seed=None, title=None, format=None, extra={"a": 1}).status_code == 201
+    def test_nulls_are_left_alone(self, client, alice):
+        assert _post(client, alice, seed=None, title=None, format=None).status_code == 201
+
+    def test_what_would_be_ignored_is_not_charged(self, client, alice):
+        response = _post(client, alice, dry_run=True)
+        assert _error(response) == (400, "unknown_field", "dry_run")
+        assert "?dry_run=" in response.json()["error"]["message"]
+        assert not SynthesisRequest.objects.exists()
 
     def test_what_it_says_of_limits(self, client, alice):
         response = _post(client, alice)

@@ -507,3 +507,32 @@ class TestWhoMay:
         _key, secret = keys.create(actor=alice.actor, name="narrow", scopes=["voices:read"])
         response = client.delete(f"{URL}/{_own(alice).id}", headers={"authorization": f"Bearer {secret}"})
         assert _error(response)[:2] == (403, "insufficient_scope")
+
+
+def test_with_an_idempotency_key_one_voice_is_made(client, alice):
+    keyed = {"idempotency-key": "again"}
+
+    def send(**fields):
+        sound = SimpleUploadedFile("a.wav", (SPEECH / "austen-0870.wav").read_bytes())
+        form = {"name": "Mine", "language": "en-US", "consent": "true", "audio": sound} | fields
+        return client.post(URL, form, headers=alice.headers | keyed)
+
+    first, second = send(), send()
+    assert (first.status_code, second.status_code) == (201, 201), second.content
+    assert second.json() == first.json()
+    assert second.headers["Location"] == first.headers["Location"]
+    assert (first.headers.get("Idempotent-Replayed"), second.headers["Idempotent-Replayed"]) == (None, "true")
+    assert Voice.objects.filter(team=alice.actor.team).count() == 1
+    assert _error(send(name="Other")) == (422, "idempotency_key_reused", "Idempotency-Key")
+    # Another recording is another request too, whatever it is called.
+    other = SimpleUploadedFile("a.wav", (SPEECH / "austen-0870.wav").read_bytes() + b"\0\0")
+    assert _error(send(audio=other))[1] == "idempotency_key_reused"
+    client.delete(f"{URL}/{first.json()['id']}", headers=alice.headers)
+    assert send().headers.get("Idempotent-Replayed") is None
+
+
+def test_a_misspelt_field_is_refused_and_elevenlabs_clients_may_ask_for_what_they_like(client, alice):
+    assert _error(_create(client, alice, consents="true")) == (400, "unknown_field", "consents")
+    assert _error(client.get(f"{URL}?order=x", headers=alice.headers)) == (400, "unknown_field", "order")
+    theirs = {"xi-api-key": alice.headers["authorization"].removeprefix("Bearer ")}
+    assert client.get(f"{URL}?show_legacy=true", headers=theirs).status_code == 200

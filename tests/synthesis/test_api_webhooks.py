@@ -209,3 +209,11 @@ class TestWhoMay:
         response = client.get(URL, headers={"authorization": f"Bearer {secret}"})
         assert _error(response)[:2] == (403, "insufficient_scope")
         assert client.patch(URL, headers=alice.headers).status_code == 405
+
+
+def test_an_idempotency_key_is_refused_since_the_secret_is_kept_nowhere(client, alice):
+    body = json.dumps({"url": ADDRESS, "events": ["synthesis.failed"]})
+    headers = alice.headers | {"idempotency-key": "k"}
+    response = client.post(URL, body, content_type="application/json", headers=headers)
+    assert _error(response) == (400, "idempotency_not_supported", "Idempotency-Key")
+    assert not Webhook.objects.exists()
