@@ -172,6 +172,13 @@ class TestErrors:
         listed = {entry.code for entry in error_catalogue.entries()}
         assert raised - listed == set()
         assert len(listed) > 80
+        others = {"no_speech", "parse_error", "method_not_allowed", "unsupported_media_type"}
+        assert others <= listed, "codes that come from elsewhere"
+
+    def test_every_code_is_explained_and_has_its_status(self):
+        entries = {entry.code: entry for entry in error_catalogue.entries()}
+        assert [code for code, entry in entries.items() if not entry.words] == []
+        assert entries["internal_error"].status == 500
 
     def test_an_answer_s_link_leads_to_its_code(self, alice, client):
         answer = client.get("/v1/voices/nothing", headers=alice.headers)
