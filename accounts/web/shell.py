@@ -79,7 +79,7 @@ def team_page(view: View[P]) -> Callable[Concatenate[HttpRequest, P], HttpRespon
 
 
 def person_page(view: PersonView[P]) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """A page that is a person's own, whichever team they are in and also when they are in none: signs others in first."""
+    """A page that is a person's own, whichever team they are in, also when they are in none: signs others in first."""
     of_team = team_page(view)  # type: ignore[arg-type]
 
     @wraps(view)

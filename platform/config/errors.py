@@ -181,7 +181,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Django's CSRF_FAILURE_VIEW: mostly a page from before its reader signed in, or out and in again, in another tab."""
+    """Django's CSRF_FAILURE_VIEW: mostly a page from before its reader signed in or out in another tab."""
     logger.warning("A form was refused: %s", reason)
     error = NotAllowed(
         _(

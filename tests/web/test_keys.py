@@ -26,9 +26,7 @@ def test_create_shows_the_secret_once(sign_in, alice):
 
 
 def test_the_example_works_as_it_is(sign_in, alice, hibari):
-    page = (
-        sign_in(alice).post("/team/keys/", NEW, headers=HTMX).content.decode()
-    )
+    page = sign_in(alice).post("/team/keys/", NEW, headers=HTMX).content.decode()
     assert "&quot;voice&quot;: &quot;Hibari&quot;" in page.replace('"', "&quot;")
 
 

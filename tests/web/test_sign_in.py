@@ -90,7 +90,9 @@ def test_who_has_left_their_team_keeps_their_account(sign_in, alice, bob):
         assert f'action="{reverse("sign_out")}"' in page.content.decode()
     assert client.post(reverse("account"), {"form": "profile", "name": "Robert"}).status_code == 302
     assert User.objects.get(pk=bob.user.pk).name == "Robert"
-    assert "signed out" not in client.post(reverse("sign_out_elsewhere"), follow=True).content.decode().lower()
+    assert (
+        "signed out" not in client.post(reverse("sign_out_elsewhere"), follow=True).content.decode().lower()
+    )
     assert client.post(reverse("account_end"), {"password": PASSWORD}).status_code == 200
     assert not User.objects.get(pk=bob.user.pk).is_active
 
