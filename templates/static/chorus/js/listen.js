@@ -52,10 +52,11 @@ function show(state) {
   const appears = box.hidden && state !== "off";
   box.hidden = state === "off";
   if (state === "off") return;
-  if (appears) makeRoom(box);
   const words = box.querySelector("[data-dock-words]");
   words.textContent = box.dataset[state];
   box.querySelector("[data-dock-title]").textContent = heading(playing);
+  // Only now is it as wide as it will be.
+  if (appears) makeRoom(box);
 }
 
 /** The next text is submitted while this one plays: the button for it is not left under the dock. */
