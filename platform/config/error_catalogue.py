@@ -17,6 +17,7 @@ from django.conf import settings
 from django.utils.translation import gettext, gettext_noop
 
 from accounts.errors import ChorusError
+from synthesis.errors import VOICE_DELETED, VOICE_TAKEN_DOWN
 
 _FOLDERS = ("accounts", "synthesis", "gpu_worker", "platform/config")
 #: Ways in which a string is marked for translation.
@@ -102,6 +103,8 @@ _WORDS = {
         "This address does not take a body of this Content-Type. The description of the route says which it takes."
     ),
     "user_not_found": gettext_noop("Nobody has this e-mail address."),
+    "voice_deleted": VOICE_DELETED,
+    "voice_taken_down": VOICE_TAKEN_DOWN,
 }
 
 
@@ -169,7 +172,7 @@ def _of(tree: ast.AST, statuses: dict[str, int]) -> Iterator[Entry]:
                 message = keywords.get("message") or (node.args[0] if node.args else None)
                 if name in statuses:
                     yield Entry(code, statuses[name], _text(message))
-                elif name in {"fail", "_SegmentFailed", "Failed"}:
+                elif name in {"fail", "_SegmentFailed", "Failed", "refuse"}:
                     yield Entry(code, None, _text(message))
 
 

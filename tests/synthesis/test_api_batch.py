@@ -246,7 +246,7 @@ class TestZip:
         assert archive.testzip() is None
         names = archive.namelist()
         assert names == [
-            "00001 .. .. etc passwd.mp3",
+            "00001 etc passwd.mp3",
             "00002 早安，世界：第一章.mp3",
             "00003 same.mp3",
             "00004 same.mp3",
