@@ -127,7 +127,13 @@ def _parsed(url: str) -> SplitResult:
         _port(parts)
     except ValueError:
         good = False
-    if not good or not url.isascii() or not url.isprintable() or " " in url:
+    if good and not url.isascii():
+        raise Refused(
+            _(
+                "An address has only ASCII characters: write others percent-encoded, and a host's name as xn--…."
+            )
+        )
+    if not good or not url.isprintable() or " " in url:
         raise Refused(_("An address begins with https:// or http:// and has no password in it."))
     return parts
 
@@ -161,6 +167,9 @@ def _exchange(
             # What has no length looks complete wherever it ends.
             raise TimeoutError
     except (OSError, http.client.HTTPException, ValueError) as error:
+        # A connection that we cut looks as if the other side had closed it.
+        if connection.was_cut or isinstance(error, TimeoutError):
+            raise Unreachable(f"TimeoutError: no answer within {seconds:.0f} seconds") from error
         raise Unreachable(f"{type(error).__name__}: {error}") from error
     finally:
         alarm.cancel()

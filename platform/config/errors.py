@@ -133,7 +133,7 @@ def api_exception_handler(error: Exception, context: dict[str, Any]) -> Response
 
 def is_api(request: HttpRequest) -> bool:
     """Whether the caller expects JSON rather than a page."""
-    return request.path.startswith("/v1/")
+    return request.path.startswith(("/v1/", "/v2/")) or request.path in {"/v1", "/v2"}
 
 
 class ErrorPages:

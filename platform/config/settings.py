@@ -229,7 +229,7 @@ CHORUS_CORS_ORIGINS = env.words("CHORUS_CORS_ORIGINS")
 CORS_ALLOW_ALL_ORIGINS = CHORUS_CORS_ORIGINS == ["*"]
 CORS_ALLOWED_ORIGINS = [] if CORS_ALLOW_ALL_ORIGINS else CHORUS_CORS_ORIGINS
 # Only what is called by key. Nothing at all, `Vary: origin` included, while nobody is named.
-CORS_URLS_REGEX = r"^/v1/" if CHORUS_CORS_ORIGINS else r"(?!)"
+CORS_URLS_REGEX = r"^/v[12]/" if CHORUS_CORS_ORIGINS else r"(?!)"
 # Keys are sent in headers; cookies are no business of other origins.
 CORS_ALLOW_CREDENTIALS = False
 CORS_ALLOW_METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"]

@@ -23,6 +23,7 @@ urlpatterns = [
     path("v1/schema", reference.SchemaView.as_view(), name="api_schema"),
     path("v1/", include("accounts.api.urls")),
     path("v1/", include("synthesis.api.urls")),
+    path("v2/", include("synthesis.api.urls_v2")),
     path("", include("accounts.web.urls")),
     path("", include("synthesis.web.urls")),
 ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -30,6 +31,7 @@ class ModelNotFound(NotFound):
     """There is no such model."""
 
     code = "model_not_found"
+    message = gettext_lazy("There is no such model. GET /v1/models lists them.")
 
 
 class ModelSerializer(serializers.Serializer):

@@ -120,6 +120,10 @@ class _SpeakingView(ElevenLabsView, HoldingView):
             )
         except UnknownVoice as error:
             raise VoiceNotFound(error.message) from None
+        except InvalidInput as error:
+            # As their clients call it.
+            error.param = {"language": "language_code"}.get(error.param or "", error.param)
+            raise
         row = submission.submit(actor=self.actor, planned=planned, streamed=True)
         sound = listening.Sound(
             format=wanted.codec,

@@ -16,8 +16,10 @@ from accounts import permissions
 from accounts.api.base import parse_id
 from accounts.services import limits
 from synthesis import delivery
+from synthesis.api import objects
 from synthesis.api.elevenlabs_base import ElevenLabsView, elevenlabs_errors
 from synthesis.api.objects import category
+from synthesis.api.voices import filtered
 from synthesis.engines import capabilities
 from synthesis.errors import OutputExpired, RequestNotFound
 from synthesis.models import Status, SynthesisRequest, Voice
@@ -90,6 +92,60 @@ class SubscriptionView(ElevenLabsView):
                 "current_overage": {"amount": "0", "currency": "usd"},
                 "open_invoices": [],
                 "has_open_invoices": False,
+            }
+        )
+
+
+class VoicesPageSerializer(serializers.Serializer):
+    """One page, the newest first."""
+
+    voices = objects.VoiceSerializer(many=True)
+    has_more = serializers.BooleanField()
+    total_count = serializers.IntegerField()
+    next_page_token = serializers.CharField(allow_null=True)
+
+
+class VoicesFilterSerializer(serializers.Serializer):
+    """Their query; how to sort is left alone."""
+
+    page_size = serializers.IntegerField(required=False, default=10, min_value=1, max_value=100)
+    next_page_token = serializers.UUIDField(required=False)
+    search = serializers.CharField(required=False, help_text="As of `GET /v1/voices`.")
+    category = serializers.CharField(
+        required=False, help_text="`premade` or `cloned`; there are no others here."
+    )
+
+
+class ElevenLabsVoicesView(ElevenLabsView):
+    """Their second list of voices."""
+
+    required_scopes = {"GET": permissions.VOICES_READ}
+
+    @extend_schema(
+        summary="Search voices as ElevenLabs does",
+        tags=["ElevenLabs"],
+        parameters=[VoicesFilterSerializer],
+        responses={200: VoicesPageSerializer, **elevenlabs_errors(422)},
+    )
+    def get(self, request: Request) -> Response:
+        """The presets of the engine and the team's own voices, a page at a time."""
+        query = self.query(VoicesFilterSerializer)
+        rows = filtered(self.actor, search=query.get("search", "")).order_by("-id")
+        if kind := query.get("category"):
+            kinds = {"premade": Voice.Kind.PRESET, "cloned": Voice.Kind.CLONED}
+            rows = rows.filter(kind=kinds[kind]) if kind in kinds else rows.none()
+        total = rows.count()
+        if after := query.get("next_page_token"):
+            rows = rows.filter(id__lt=after)
+        found = list(rows[: query["page_size"] + 1])
+        shown = found[: query["page_size"]]
+        more = len(found) > len(shown)
+        return Response(
+            {
+                "voices": [objects.voice(row, request) for row in shown],
+                "has_more": more,
+                "total_count": total,
+                "next_page_token": str(shown[-1].id) if more else None,
             }
         )
 

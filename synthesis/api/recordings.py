@@ -95,7 +95,11 @@ class RecordingsSerializer(KnownFields):
 def recordings(values: dict[str, Any]) -> list[clips.Recording]:
     """What was uploaded, or what lies at `audio_url`, with the words of each."""
     uploads, url = values.get("audio") or [], values.get("audio_url")
-    if bool(uploads) == (url is not None):
+    if uploads and url is not None:
+        raise InvalidInput(
+            _("Send only one of “audio” and “audio_url”."), code="audio_and_audio_url", param="audio_url"
+        )
+    if not uploads and url is None:
         raise InvalidInput(
             _("Send a recording as “audio”, or its address as “audio_url”."),
             code="missing_field",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
@@ -56,7 +57,11 @@ class UsageRowSerializer(serializers.Serializer):
     """One line: what was submitted then and has ended since."""
 
     group = serializers.CharField(help_text="What `by` said.")
-    id = serializers.CharField(help_text="The day, the first day of the month, an id, or the model's name.")
+    id = serializers.CharField(
+        allow_null=True,
+        help_text="The day, the first day of the month, an id, or the model's name; null by key: what was spoken on "
+        "the pages, without a key.",
+    )
     name = serializers.CharField(
         allow_blank=True, help_text="What that is called; empty for what was deleted."
     )
@@ -126,15 +131,29 @@ def _rows(actor: Actor, by: str, first: date, last: date) -> Iterator[dict[str, 
 
 def _by_rollup(actor: Actor, query: reports.Query) -> Iterator[dict[str, Any]]:
     own = _own(actor, query.by)
+    numbers = _COLUMNS[3:]
+    listed: dict[str, Any] = dict.fromkeys(numbers, 0)
     for row in reports.stream(query):
         if own is not None and row.subject_id not in own:
             continue
+        for name in numbers:
+            listed[name] += getattr(row, name)
         yield {
             "group": query.by,
             "id": str(row.start or row.subject_id),
             "name": str(row.start) if row.start else row.name,
-            **{name: getattr(row, name) for name in _COLUMNS[3:]},
+            **_rounded({name: getattr(row, name) for name in numbers}),
         }
+    if query.by == "key" and own is None:
+        whole = reports.report(replace(query, by="month"), limit=0).total
+        left = _rounded({name: max(0, getattr(whole, name) - listed[name]) for name in numbers})
+        if left["requests"]:
+            yield {"group": "key", "id": None, "name": "", **left}
+
+
+def _rounded(values: dict[str, Any]) -> dict[str, Any]:
+    """Seconds to the millisecond: sums of many have digits that mean nothing."""
+    return {name: round(value, 3) if isinstance(value, float) else value for name, value in values.items()}
 
 
 def _own(actor: Actor, by: str) -> set[UUID] | None:
@@ -176,5 +195,5 @@ def _by_model(actor: Actor, first: date, last: date) -> Iterator[dict[str, Any]]
             **{name: row[name] for name in ("requests", "succeeded", "failed", "canceled")},
             "characters": row["spoken"],
             "audio_seconds": round(row["heard"], 3),
-            "engine_seconds": row["busy"],
+            "engine_seconds": round(row["busy"], 3),
         }

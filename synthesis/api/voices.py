@@ -118,7 +118,7 @@ class VoicesView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """The presets of the engine and the team's own voices."""
-        rows = _filtered(self.actor, **self.query(VoiceFilterSerializer))
+        rows = filtered(self.actor, **self.query(VoiceFilterSerializer))
         body = page(request, rows, lambda row: objects.voice(row, request), size=_PAGE)
         if uses_elevenlabs(request):
             # Their clients know no pages here.
@@ -264,9 +264,10 @@ class VoiceSampleView(ApiView):
         return delivery.serve_sample(request._request, found)
 
 
-def _filtered(
+def filtered(
     actor: Actor, *, search: str = "", language: str = "", kind: str = "", gender: str = "", tag: str = ""
 ) -> VoiceQuerySet:
+    """What `actor` may speak with, of that what is asked for."""
     rows = voices.usable(actor)
     tags = VoiceTag.objects.filter(team=actor.team)
     if search:

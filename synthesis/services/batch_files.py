@@ -80,6 +80,8 @@ class Problems:
         """InvalidInput (`batch_invalid`) that tells them, if there are any."""
         if not self.first:
             return
+        # Some are found while the file is read, others when each row is looked at.
+        self.first.sort(key=lambda one: (one.row, one.line))
         first = self.first[0]
         message = str(first)
         if self.count > 1:
@@ -177,15 +179,18 @@ def _read_csv(text: str, problems: Problems) -> Iterator[Row]:
             given = dict(zip(names, cells, strict=False))
             yield Row(number, begins, _from_cells(given, number, begins, problems))
     except csv.Error as error:
-        problems.add(
-            number + 1 if names else 0,
-            line,
-            "",
-            InvalidInput(
+        if "field limit" in str(error):
+            problem = InvalidInput(
+                _("A cell has more than %(max)d characters. Split its text, or check the quotation marks.")
+                % {"max": csv.field_size_limit()},
+                code="csv_cell_too_long",
+            )
+        else:
+            problem = InvalidInput(
                 _("This is no CSV: %(reason)s. Check the quotation marks.") % {"reason": error},
                 code="csv_malformed",
-            ),
-        )
+            )
+        problems.add(number + 1 if names else 0, line, "", problem)
 
 
 def _delimiter(text: str) -> str:

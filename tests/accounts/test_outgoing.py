@@ -105,6 +105,11 @@ def test_internal_addresses_are_refused(address, monkeypatch):
             attempt()
 
 
+def test_why_an_address_is_none():
+    with pytest.raises(outgoing.Refused, match="ASCII"):
+        outgoing.check("http://127.0.0.1:9555/中文")
+
+
 @pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"])
 def test_public_ones_are_not(address, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_a, **_k: [(0, 0, 6, "", (address, 80))])
@@ -243,6 +248,12 @@ class TestFetch:
 
 
 class TestPost:
+    def test_who_does_not_answer_in_time_is_told_from_who_hangs_up(self, monkeypatch):
+        monkeypatch.setattr(outgoing, "TIMEOUT_SECONDS", 0.3)
+        late = pytest.raises(outgoing.Unreachable, match="no answer within")
+        with serve(lambda handler: time.sleep(0.8)) as server, late:
+            outgoing.post(server.url, b"{}", internal=True)
+
     def test_it_posts_and_follows_no_redirect(self):
         with serve(answer(302, Location="/elsewhere")) as server:
             headers = {"Chorus-Signature": "s"}

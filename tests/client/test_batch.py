@@ -52,9 +52,11 @@ def test_the_same_command_again_does_nothing_twice(chorus, script, worker):
     assert first.stat().st_mtime_ns == before
     assert _names(chorus, "out") == NAMES
     # Another file is another batch.
-    script.write_text(CSV + "Four is here.,,\n")
-    assert chorus("batch", script, "-v", "Hibari", "-o", "out")[0] == 0
-    assert Batch.objects.count() == 2
+    script.write_text(CSV.replace("First", "New") + "Four is here.,,\n")
+    (chorus.folder / "out" / "00009 notes.txt").write_text("mine")
+    status, _out, err = chorus("batch", script, "-v", "Hibari", "-o", "out")
+    assert (status, Batch.objects.count()) == (0, 2)
+    assert err == "Still in the folder, and not of this batch: 00001 First.mp3\n"
 
 
 def test_killed_and_gone_on_with(chorus, script):

@@ -102,10 +102,11 @@ class TestExitCodes:
         [
             (["say", TEXT], 2, "--voice"),
             (["say", TEXT, "-v", "Hibari", "-o", "out.ogg"], 2, "ogg"),
+            (["say", TEXT, "-v", "Hibari", "-o", "out"], 2, "with an ending"),
             (["say", TEXT, "-v", "Hibari", "-f", "x.txt"], 2, "not both"),
             (["say", TEXT, "-v", "Hibari", "-o", "missing/out.mp3"], 2, "missing"),
             (["say", "-f", "nothing.txt", "-v", "Hibari"], 2, "nothing.txt"),
-            (["say", TEXT, "-v", "Nobody"], 4, "no such voice"),
+            (["say", TEXT, "-v", "Nobody"], 4, "“Nobody”"),
             (["say", "?!", "-v", "Hibari"], 4, "nothing to speak"),
             (["say", TEXT, "-v", "Hibari", "--speed", "9"], 4, "speed"),
             (["sing"], 2, "sing"),
@@ -188,3 +189,10 @@ def test_in_chinese(chorus):
     status, _out, err = chorus("say", TEXT, "-v", "Nobody")
     assert status == 4
     assert err.startswith("chorus: 没有")
+
+
+def test_into_a_folder(chorus, worker):
+    (chorus.folder / "sounds").mkdir()
+    for name in ("speech.mp3", "speech-2.mp3"):
+        assert chorus("say", TEXT, "-v", "Hibari", "-o", "sounds")[0] == 0
+        assert (chorus.folder / "sounds" / name).is_file(), list((chorus.folder / "sounds").iterdir())

@@ -36,6 +36,7 @@ STRANGERS: dict[str, str] = {
     "api_voice_consents": "synthesis/test_api_openai_voices.py::TestConsents::test_list",
     "api_voice_consent": "synthesis/test_api_openai_voices.py::TestWhoMay::test_a_strangers",
     "api_voices": "synthesis/test_api_voices.py::TestList::test_a_strangers_voices_are_not_there",
+    "api_voices_v2": "synthesis/test_api_elevenlabs.py::TestVoices::test_page_by_page_and_no_strangers",
     "api_voice": "synthesis/test_api_voices.py::TestWhoMay::test_a_strangers_voice",
     "api_voice_sample": "synthesis/test_api_voices.py::TestWhoMay::test_a_strangers_voice",
     "api_voice_import": "synthesis/test_api_voice_files.py::TestWhoMay::test_a_strangers_file_is_ones_own_voice",
@@ -72,7 +73,7 @@ def _routes(patterns, prefix=""):
         address = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
             yield from _routes(pattern.url_patterns, address)
-        elif isinstance(pattern, URLPattern) and address.startswith("v1/"):
+        elif isinstance(pattern, URLPattern) and address.startswith(("v1/", "v2/")):
             yield pattern.name, address
 
 

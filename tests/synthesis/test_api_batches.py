@@ -209,6 +209,12 @@ class TestBadRows:
         error = batching.post(client, alice, data).json()["error"]
         assert error["problems_total"] == 40
         assert [problem["row"] for problem in error["problems"]] == list(range(2, 81, 2))
+        data = "text,voice,speed\nHi.,Nobody,1\nHi.,Hibari,x\n,Hibari,1\n"
+        error = batching.post(client, alice, data).json()["error"]
+        assert [problem["row"] for problem in error["problems"]] == [1, 2, 3], "wherever they were found"
+        data = f"text,voice\n{'x' * 131_073},Hibari\n"
+        (problem,) = batching.post(client, alice, data).json()["error"]["problems"]
+        assert (problem["line"], problem["code"]) == (2, "csv_cell_too_long")
         data = "text,voice\n" + "Hi.,Nobody\n" * 80
         error = batching.post(client, alice, data).json()["error"]
         assert (error["problems_total"], len(error["problems"])) == (80, batch_files.MOST_PROBLEMS)

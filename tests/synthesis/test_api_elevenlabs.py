@@ -200,6 +200,8 @@ class TestErrors:
         response = _post(client, alice, voice.id, what, query, **fields)
         assert (response.status_code, response.json()["detail"]["status"]) == (status, code)
         assert response.json()["detail"]["message"]
+        if "language_code" in fields:
+            assert response.json()["detail"]["param"] == "language_code"
         assert _nothing_happened()
 
     @pytest.mark.parametrize(
@@ -375,3 +377,28 @@ class TestLibrary:
         (model,) = client.get("/v1/models", headers=_xi(alice)).json()
         assert (model["model_id"], model["can_do_text_to_speech"]) == ("hibari", True)
         assert model["maximum_text_length_per_request"] == 20_000
+
+
+class TestVoices:
+    def test_page_by_page_and_no_strangers(self, client, alice, voice):
+        other = factories.owner("Charlie")
+        own = Voice.objects.create(team=alice.actor.team, kind="cloned", name="Mine", language="en-US")
+        theirs = Voice.objects.create(team=other.actor.team, kind="cloned", name="Theirs", language="en-US")
+        first = client.get("/v2/voices?page_size=1&include_total_count=true", headers=_xi(alice)).json()
+        assert (first["has_more"], first["total_count"]) == (True, 2)
+        second = client.get(
+            f"/v2/voices?page_size=1&next_page_token={first['next_page_token']}", headers=_xi(alice)
+        ).json()
+        assert (second["has_more"], second["next_page_token"]) == (False, None)
+        found = [row["voice_id"] for row in first["voices"] + second["voices"]]
+        assert found == sorted([str(own.id), str(voice.id)], reverse=True)
+        assert str(theirs.id) not in found
+        named = client.get("/v2/voices?search=min&category=cloned", headers=_xi(alice)).json()
+        assert [row["name"] for row in named["voices"]] == ["Mine"]
+        assert client.get("/v2/voices?page_size=x", headers=_xi(alice)).status_code == 422
+        assert client.get("/v2/voices").status_code == 401
+
+    @pytest.mark.parametrize("url", ["/v1", "/v1/nothing", "/v2", "/v2/nothing"])
+    def test_unknown_addresses_answer_as_json(self, client, db, url):
+        response = client.get(url)
+        assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")

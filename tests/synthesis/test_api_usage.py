@@ -10,7 +10,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.services import keys
-from synthesis.services import dispatch, rollup
+from synthesis.models import SynthesisRequest
+from synthesis.services import dispatch, rollup, submission
 from tests import factories
 from tests.synthesis import finished
 
@@ -94,6 +95,18 @@ def test_by_person_and_key(client, alice, bob, used):
         str(alice.by_key.api_key.id): 10,
         str(bob.by_key.api_key.id): 20,
     }
+
+
+def test_what_was_spoken_without_a_key_and_seconds_to_the_millisecond(client, alice, bob, used):
+    finished.succeed(SynthesisRequest.objects.get(text="Not ended."))
+    planned = submission.plan(actor=alice.actor, voice=str(factories.preset().id), text="By page.")
+    finished.succeed(submission.submit(actor=alice.actor, planned=planned))
+    rollup.roll_up()
+    rows = _rows(client, alice, by="key")
+    assert [(row["id"], row["requests"], row["characters"]) for row in rows[-1:]] == [(None, 1, 8)]
+    assert sum(row["characters"] for row in rows) == _rows(client, alice)[0]["characters"]
+    assert all(row["audio_seconds"] == round(row["audio_seconds"], 3) for row in rows)
+    assert None not in [row["id"] for row in _rows(client, bob, by="key")]
 
 
 def test_who_does_not_manage_people_sees_their_own(client, bob, used):

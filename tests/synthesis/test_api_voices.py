@@ -377,8 +377,8 @@ class TestAudioUrl:
     def test_both_or_neither(self, client, alice):
         assert _error(_create(client, alice, audio_url="http://example.org/")) == (
             400,
-            "missing_field",
-            "audio",
+            "audio_and_audio_url",
+            "audio_url",
         )
         assert _error(_create(client, alice, audio=None)) == (400, "missing_field", "audio")
 

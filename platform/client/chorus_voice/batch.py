@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -24,6 +26,8 @@ NOTE = ".chorus-batch.json"
 _DEFAULTS = ("voice", "format", "speed", "language", "instruction", "seed")
 _FIRST_LOOK, _SLOWEST_LOOK = 0.5, 5.0
 _SHOWN = 20
+#: How files of rows are called: by number and title.
+_SOUND = re.compile(r"\d{5}( .*)?\.(mp3|wav|flac|opus|aac|pcm)")
 _FINISHED = ("succeeded", "failed", "canceled")
 
 
@@ -51,8 +55,9 @@ def run(options: argparse.Namespace, api: Api, bar: Bar) -> int:
         bar.close()
         print(batch["id"])
         return 0
-    batch = _gather(api, bar, batch, folder)
+    batch, names = _gather(api, bar, batch, folder)
     bar.close()
+    _tell_left_over(folder, names)
     return _report(api, batch, folder)
 
 
@@ -104,22 +109,21 @@ def _note(folder: Path, url: str, data: bytes, fields: dict[str, str]) -> dict[s
     return note
 
 
-def _gather(api: Api, bar: Bar, batch: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Until every row has ended and what succeeded is in the folder."""
+def _gather(api: Api, bar: Bar, batch: dict[str, Any], folder: Path) -> tuple[dict[str, Any], set[str]]:
+    """Until every row has ended and what succeeded is in the folder; the names of the files."""
     pause = _FIRST_LOOK
-    there: set[int] = set()
+    there: dict[int, str] = {}
     while True:
         counts = batch["counts"]
         new = counts["succeeded"] - len(there)
         if new:
             for row in _rows(api, batch, "succeeded"):
                 if row["row"] not in there:
-                    _fetch(api, row, folder)
-                    there.add(row["row"])
+                    there[row["row"]] = _fetch(api, row, folder)
                     _show(bar, batch, len(there))
         _show(bar, batch, len(there))
         if batch["status"] in _FINISHED and len(there) >= counts["succeeded"]:
-            return batch
+            return batch, set(there.values())
         time.sleep(pause)
         pause = _FIRST_LOOK if new else min(pause * 1.5, _SLOWEST_LOOK)
         batch = api.get(f"/batches/{batch['id']}")
@@ -143,16 +147,32 @@ def _rows(api: Api, batch: dict[str, Any], status: str) -> Iterator[dict[str, An
         page = api.get(page["next"])
 
 
-def _fetch(api: Api, row: dict[str, Any], folder: Path) -> None:
+def _tell_left_over(folder: Path, names: set[str]) -> None:
+    """The sound of an earlier batch stays where it is, but is not taken for that of this one."""
+    others = sorted(
+        one.name for one in folder.iterdir() if _SOUND.fullmatch(one.name) and one.name not in names
+    )
+    if others:
+        shown = ", ".join(others[:_SHOWN]) + (", …" if len(others) > _SHOWN else "")
+        print(_("Still in the folder, and not of this batch: {names}").format(names=shown), file=sys.stderr)
+
+
+def _fetch(api: Api, row: dict[str, Any], folder: Path) -> str:
+    """The name of the file; empty when the sound is gone."""
     output = row["output"]
     if output is None:  # expired or deleted meanwhile
-        return
+        return ""
     name = Path(str(output["file"])).name
     if not name or name.startswith("."):
         raise CommandError(_("The server names a file in a way that is not safe: {name}").format(name=name))
     target = folder / name
-    if target.exists() and target.stat().st_size == output["bytes"]:
-        return
+    # The file of another batch may have the same name and size.
+    if (
+        target.exists()
+        and target.stat().st_size == output["bytes"]
+        and files.digest(target) == output["sha256"]
+    ):
+        return name
     files.fetch(
         api,
         f"/syntheses/{row['synthesis_id']}/audio",
@@ -160,6 +180,7 @@ def _fetch(api: Api, row: dict[str, Any], folder: Path) -> None:
         size=output["bytes"],
         sha256=output["sha256"],
     )
+    return name
 
 
 def _report(api: Api, batch: dict[str, Any], folder: Path) -> int:

@@ -101,6 +101,10 @@ CHINESE = {
     "The text is not UTF-8.": "文本不是 UTF-8 编码。",
     "The text is larger than {max} KiB. Split it.": "文本超过 {max} KiB，请拆分。",
     "“{ending}” is no format. There are: {all}.": "没有“{ending}”这种格式。可用的有：{all}。",
+    "Still in the folder, and not of this batch: {names}": "文件夹里还有不属于这一批的文件：{names}",
+    "Give the file a name with an ending, or say --format. There are: {all}.": (
+        "请给文件名加上扩展名，或用 --format 指定格式。可用的有：{all}。"
+    ),
     "There is no folder {folder}.": "没有文件夹 {folder}。",
     "It was cancelled.": "已取消。",
     "waiting": "排队中",

@@ -36,7 +36,7 @@ def fetch(api: Api, path: str, target: Path, *, size: int, sha256: str) -> None:
             api.waiting(_("The connection is lost; trying again"))
             time.sleep(_PAUSE)
     api.waiting("")
-    if _digest(part) != sha256:
+    if digest(part) != sha256:
         raise _damaged(part, target)
     part.replace(target)
 
@@ -79,7 +79,8 @@ def _size(part: Path) -> int:
         return 0
 
 
-def _digest(part: Path) -> str:
+def digest(part: Path) -> str:
+    """SHA-256 of a file, in hex."""
     digest = hashlib.sha256()
     with part.open("rb") as file:
         while piece := file.read(1024 * 1024):

@@ -29,6 +29,9 @@ def run(options: argparse.Namespace, api: Api, bar: Bar) -> int:
     text = _text(options)
     sound = options.format or _format_of(options.output)
     target = None if options.output == "-" else Path(options.output or f"speech.{sound}")
+    into_folder = target is not None and target.is_dir()
+    if target is not None and into_folder:
+        target /= f"speech.{sound}"
     if target and not target.parent.is_dir():  # before anything is paid for
         raise UsageError(_("There is no folder {folder}.").format(folder=target.parent))
     body: dict[str, Any] = {"text": text, "voice": options.voice, "format": sound}
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace, api: Api, bar: Bar) -> int:
             sys.stdout.buffer.write(target.read_bytes())
             sys.stdout.buffer.flush()
         return 0
-    if not options.output:
+    if not options.output or into_folder:
         target = files.free_name(target)
     # Never the rest of another text.
     files.drop(target.with_name(f"{target.name}.part"))
@@ -118,9 +121,15 @@ def _text(options: argparse.Namespace) -> str:
 
 def _format_of(output: str | None) -> str:
     """By the ending of the file's name."""
-    if output in (None, "-"):
+    if output in (None, "-") or Path(str(output)).is_dir():
         return "mp3"
     ending = Path(str(output)).suffix.removeprefix(".").lower()
+    if not ending:
+        raise UsageError(
+            _("Give the file a name with an ending, or say --format. There are: {all}.").format(
+                all=", ".join(FORMATS)
+            )
+        )
     if ending not in FORMATS:
         raise UsageError(
             _("“{ending}” is no format. There are: {all}.").format(ending=ending, all=", ".join(FORMATS))
