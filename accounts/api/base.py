@@ -77,6 +77,8 @@ class ApiView(APIView):
         if self.query_names is None or (self.shared_with_elevenlabs and uses_elevenlabs(request)):
             return
         method = "GET" if request.method == "HEAD" else str(request.method)
+        if method not in self.required_scopes:  # 405, whatever else is wrong
+            return
         check_known(request.query_params, self.query_names.get(method, ()))
 
     def hit(self) -> None:

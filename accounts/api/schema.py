@@ -89,10 +89,10 @@ _MEANINGS = {
 
 
 def errors(*statuses: int) -> dict[int, OpenApiResponse]:
-    """Documented errors: `statuses`, and those of every route with a key."""
+    """Documented errors: `statuses`, and those of every route with a key (400: an unknown parameter)."""
     return {
         status: OpenApiResponse(ErrorSerializer, description=_MEANINGS[status])
-        for status in sorted({*statuses, 401, 403, 414, 503})
+        for status in sorted({*statuses, 400, 401, 403, 414, 503})
     }
 
 

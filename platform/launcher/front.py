@@ -90,7 +90,7 @@ http://:{port} {{
 		header Cache-Control no-store
 		header -Server
 		header X-Request-Id {{http.request.uuid}}
-		@api path /v1/*
+		@api path /v1/* /v2/*
 		@large expression `{{err.status_code}} == 413`
 		@long_one expression `{{err.status_code}} == 414`
 		handle @api {{

@@ -385,6 +385,7 @@ def test_what_is_misspelt_is_not_ignored(client, alice, fields, param, near):
     assert ApiKey.objects.count() == before
     listed = client.get(f"{URL}?limits=3", headers=alice.headers)
     assert _error(listed) == (400, "unknown_field", "limits")
+    assert client.delete(f"{URL}?limit=0", headers=alice.headers).status_code == 405
     assert "“limit”" in listed.json()["error"]["message"]
 
 

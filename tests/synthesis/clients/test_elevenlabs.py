@@ -67,6 +67,8 @@ def test_voices(api, voice):
     (found,) = api.voices.get_all().voices
     assert (found.voice_id, found.name, found.category) == (str(voice.id), "Hibari", "premade")
     assert api.voices.get(str(voice.id)).name == "Hibari"
+    (found,) = api.voices.search(search="Hibari", page_size=5).voices
+    assert found.voice_id == str(voice.id)
 
 
 def test_models(api):
