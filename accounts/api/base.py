@@ -61,7 +61,9 @@ class ApiView(APIView):
         self._check_query(request)
         if self.refuses_idempotency_key and request.method == "POST" and "Idempotency-Key" in request.headers:
             raise InvalidInput(
-                _("This route cannot take an Idempotency-Key: each call counts. Send it without one, and only once."),
+                _(
+                    "This route cannot take an Idempotency-Key: each call counts. Send it without one, and only once."
+                ),
                 code="idempotency_not_supported",
                 param="Idempotency-Key",
             )
