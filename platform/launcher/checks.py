@@ -7,10 +7,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from launcher.errors import LauncherError
 from launcher.install import install
@@ -63,11 +65,10 @@ def run_checks(root: Path, arguments: Sequence[str]) -> int:
     browser = _browser(environment, say)
     if arguments:
         return _stream(["pytest", *arguments], environment)
-    failed = _run_all(environment, say)
+    running = _Running(environment, say)
     if not browser and environment.get("CI") == "true":
-        failed.append("browser")
-    sys.stdout.flush()
-    return _pytest(environment, say, failed)
+        running.failed.append("browser")
+    return _pytest(environment, say, running)
 
 
 def _prepare(root: Path, venv: Path, environment: Mapping[str, str], say: Progress) -> None:
@@ -111,36 +112,52 @@ def _browser(environment: Mapping[str, str], say: Progress) -> bool:
     return False
 
 
-def _run_all(environment: Mapping[str, str], say: Progress) -> list[str]:
-    """Run the checks at once; one line for each, and what it found where it failed. The names of those that failed."""
-    running = []
-    for check in CHECKS:
-        started = time.monotonic()
+class _Running:
+    """The checks, which run beside the tests; one line for each as soon as it has ended, and what it found."""
+
+    def __init__(self, environment: Mapping[str, str], say: Progress) -> None:
+        self._say = say
+        self._started = time.monotonic()
+        self._left = [self._start(check, environment) for check in CHECKS]
+        self.failed: list[str] = []
+
+    @staticmethod
+    def _start(
+        check: Check, environment: Mapping[str, str]
+    ) -> tuple[Check, subprocess.Popen[bytes], IO[bytes]]:
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it has been read)
         process = subprocess.Popen(
             check.argv,
             env={**environment, **dict(check.environment)},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            text=True,
             preexec_fn=die_with_parent(signal.SIGKILL),
         )
-        running.append((check, process, started))
-    failed = []
-    for check, process, started in running:
-        output, _nothing = process.communicate()
-        seconds = time.monotonic() - started
-        if process.returncode == 0:
-            say(f"passed  {check.name} ({seconds:.1f} s)")
-        else:
-            say(f"FAILED  {check.name} ({seconds:.1f} s)")
-            say.plain(output.rstrip())
-            failed.append(check.name)
-    return failed
+        return check, process, output
+
+    def tell(self, *, all_of_them: bool = False) -> None:
+        """Say what has ended since the last call; wait for `all_of_them`."""
+        for check, process, output in self._left[:]:
+            if all_of_them:
+                process.wait()
+            if process.poll() is None:
+                continue
+            self._left.remove((check, process, output))
+            seconds = time.monotonic() - self._started
+            with output:
+                output.seek(0)
+                found = output.read().decode(errors="replace").rstrip()
+            if process.returncode == 0:
+                self._say(f"passed  {check.name} ({seconds:.1f} s)")
+            else:
+                self._say(f"FAILED  {check.name} ({seconds:.1f} s)")
+                self._say.plain(found)
+                self.failed.append(check.name)
 
 
-def _pytest(environment: Mapping[str, str], say: Progress, failed: list[str]) -> int:
-    """Run pytest; its own summary line is held back to be the very last one."""
+def _pytest(environment: Mapping[str, str], say: Progress, running: _Running) -> int:
+    """Run pytest beside the checks; its own summary line is held back to be the very last one."""
     colour = ["--color=yes"] if sys.stdout.isatty() else []
     at_once = [
         "-n",
@@ -164,10 +181,11 @@ def _pytest(environment: Mapping[str, str], say: Progress, failed: list[str]) ->
     for line in process.stdout:
         if held:
             say.plain(held)
+        running.tell()
         held = line.rstrip("\n")
     status = process.wait()
-    if status != 0:
-        failed = [*failed, "pytest"]
+    running.tell(all_of_them=True)
+    failed = [*running.failed, *(["pytest"] if status != 0 else [])]
     say(f"FAILED: {', '.join(failed)}" if failed else "All checks passed")
     say.plain(held)
     return 1 if failed else 0

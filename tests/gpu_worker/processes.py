@@ -11,7 +11,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def until(condition: Callable[[], Any], seconds: float = 15.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait until `condition()` is true, and return it."""
     deadline = time.monotonic() + seconds
     while not (result := condition()):

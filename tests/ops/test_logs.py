@@ -34,13 +34,13 @@ def answered(lines):
 def test_an_answer_is_logged_with_request_and_team(alice, client, lines):
     request = factories.submit(alice)
     headers = {**alice.headers, "x-request-id": "quoted-by-a-user"}
-    client.get(f"/v1/syntheses/{request.id}?secret=1", headers=headers)
+    client.get(f"/v1/syntheses/{request.id}/audio?download=secret", headers=headers)
     line = answered(lines)
     assert line["request_id"] == "quoted-by-a-user"
     assert line["team"] == str(alice.actor.team.id)
     assert line["synthesis_id"] == str(request.id)
-    assert line["route"] == "v1/syntheses/<str:synthesis_id>"
-    assert line["status"] == 200
+    assert line["route"] == "v1/syntheses/<str:synthesis_id>/audio"
+    assert line["status"] == 409
     assert "secret" not in json.dumps(line)
 
 
