@@ -1,5 +1,6 @@
 """Fixtures that every folder of tests can use. The servers behind them are started by `tests.embedded`."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -26,3 +27,10 @@ def _english() -> Iterator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The order in which pytest-xdist hands out the files."""
     items.sort(key=lambda item: [not item.nodeid.startswith(folder) for folder in _LONGEST_FIRST])
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: looking through all of it for rubbish, again and again, finds none."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import sys
+import time
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
@@ -90,7 +91,15 @@ class Elsewhere:
 
     def remove(self):
         with psycopg.connect(address("postgres"), autocommit=True) as server:
-            server.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
+            # By force it ends our own connections; PostgreSQL's cleaner is not ours to end, and is soon done.
+            for attempt in range(20):
+                try:
+                    server.execute(f"DROP DATABASE {self.database} WITH (FORCE)")
+                    break
+                except psycopg.errors.InsufficientPrivilege:
+                    if attempt == 19:
+                        raise
+                    time.sleep(0.5)
         client = storage.client()
         try:
             for key in self.objects():
