@@ -10,7 +10,7 @@ from rest_framework.reverse import reverse
 
 from synthesis.api.syntheses import EstimateLimitSerializer
 from synthesis.models import Batch, BatchRow, Output, Status
-from synthesis.services import batch_zip
+from synthesis.services import batch_zip, shown
 from synthesis.services.batch_states import State
 
 
@@ -127,31 +127,14 @@ def show(batch: Batch, state: State, request: Request) -> dict[str, Any]:
     def address(name: str) -> str:
         return reverse(name, args=[batch.id], request=request)
 
-    return dict(
-        BatchSerializer(
-            {
-                "id": batch.id,
-                "status": state.status,
-                "name": batch.name,
-                "rows_total": batch.rows_total,
-                "counts": state.counts,
-                "characters": batch.characters,
-                "characters_charged": state.characters,
-                "audio_seconds": state.audio_seconds,
-                "source": batch.source,
-                "webhook": batch.webhook or None,
-                "created_at": batch.created_at,
-                "completed_at": state.completed_at,
-                "urls": {
-                    "get": address("api_batch"),
-                    "rows": address("api_batch_rows"),
-                    "cancel": address("api_batch_cancel"),
-                    "retry": address("api_batch_retry"),
-                    "zip": address("api_batch_zip"),
-                },
-            }
-        ).data
-    )
+    urls = {
+        "get": address("api_batch"),
+        "rows": address("api_batch_rows"),
+        "cancel": address("api_batch_cancel"),
+        "retry": address("api_batch_retry"),
+        "zip": address("api_batch_zip"),
+    }
+    return dict(BatchSerializer(shown.batch(batch, state, urls=urls)).data)
 
 
 def show_row(row: BatchRow, request: Request) -> dict[str, Any]:

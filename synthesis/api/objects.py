@@ -14,8 +14,8 @@ from synthesis import presets
 from synthesis.audio import quality
 from synthesis.audio.decode import UnreadableAudio
 from synthesis.engines import capabilities
-from synthesis.models import Format, Output, Status, SynthesisRequest, Voice, VoiceVersion
-from synthesis.services import callbacks, clips, voice_marks
+from synthesis.models import Format, Status, SynthesisRequest, Voice, VoiceVersion
+from synthesis.services import callbacks, clips, shown, voice_marks
 from synthesis.services.queue import Outlook
 
 #: Of a recording that could not be listened to at all.
@@ -336,8 +336,6 @@ class SynthesisSerializer(serializers.Serializer):
 
 def synthesis(row: SynthesisRequest, request: Request, *, outlook: Outlook | None = None) -> dict[str, Any]:
     """`row` with `voice` and `output` selected; `outlook` is left out of lists, where it would cost too much."""
-    output: Output | None = getattr(row, "output", None)
-    place = outlook.place if outlook else None
     urls = {
         "get": reverse("api_synthesis", args=[row.id], request=request),
         "cancel": reverse("api_synthesis_cancel", args=[row.id], request=request),
@@ -345,74 +343,5 @@ def synthesis(row: SynthesisRequest, request: Request, *, outlook: Outlook | Non
         "events": reverse("api_synthesis_events", args=[row.id], request=request),
         "web": reverse("request", args=[row.id], request=request),
     }
-    urls["stream"] = urls["events"]
-    return dict(
-        SynthesisSerializer(
-            {
-                "id": row.id,
-                "status": row.status,
-                "title": row.title,
-                "voice": {"id": row.voice_id, "name": row.voice.name, "kind": row.voice.kind},
-                "engine": row.engine,
-                "cloning": row.cloning or None,
-                "characters": row.characters,
-                "segments_total": row.segments_total,
-                "segments_done": row.segments_done,
-                "queue_position": place.position if place else None,
-                "ahead": place.ahead if place else None,
-                "eta_seconds": outlook.seconds if outlook else None,
-                "workers": outlook.workers if outlook else None,
-                "input": {
-                    "text": row.text,
-                    "source_seconds": row.source_seconds or None,
-                    "voice": row.voice_id,
-                    "language": row.language,
-                    "instruction": row.instruction,
-                    "format": row.format,
-                    "speed": row.speed,
-                    "seed": row.seed,
-                    "title": row.title,
-                },
-                "output": _output(output, urls["audio"]) if output else None,
-                "error": _error(row),
-                "metrics": _metrics(row, output),
-                "source": row.source,
-                "webhook": row.webhook or None,
-                "webhook_events_filter": row.webhook_events or [],
-                "created_at": row.created_at,
-                "started_at": row.started_at,
-                "completed_at": row.completed_at,
-                "urls": urls,
-            }
-        ).data
-    )
-
-
-def _output(output: Output, url: str) -> dict[str, Any]:
-    return {
-        "url": url,
-        "content_type": output.content_type,
-        "bytes": output.bytes,
-        "sha256": output.sha256,
-        "seconds": output.seconds,
-        "sample_rate": output.sample_rate,
-        "expires_at": output.expires_at,
-    }
-
-
-def _error(row: SynthesisRequest) -> dict[str, Any] | None:
-    # A request that will be tried again remembers what went wrong before, which is no news for its owner.
-    if row.status != Status.FAILED:
-        return None
-    return {"code": row.error_code, "message": _(row.error_message) if row.error_message else ""}
-
-
-def _metrics(row: SynthesisRequest, output: Output | None) -> dict[str, Any]:
-    seconds = output.seconds if output else None
-    return {
-        "queue_seconds": row.queue_seconds,
-        "engine_seconds": row.engine_seconds,
-        "audio_seconds": seconds,
-        "real_time_factor": row.engine_seconds / seconds if seconds else None,
-        "characters": row.characters,
-    }
+    body = shown.request(row, urls=urls, output=getattr(row, "output", None), outlook=outlook)
+    return dict(SynthesisSerializer(body).data)

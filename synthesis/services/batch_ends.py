@@ -6,15 +6,14 @@ that are marked as open, and takes the mark away in the transaction that writes 
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 
 from synthesis.models import Batch, Status, SynthesisRequest
-from synthesis.services import callbacks, deliveries
-from synthesis.services.batch_states import State, states
+from synthesis.services import callbacks, deliveries, shown
+from synthesis.services.batch_states import states
 
 EVENT = "batch.completed"
 
@@ -49,30 +48,9 @@ def close(batch: Batch) -> None:
     """Write down that `batch`, which is locked and open and of which every row has ended, has ended."""
     batch.open = False
     batch.save(update_fields=["open"])
-    body = about(batch, states([batch])[batch.pk])
+    address = f"{settings.CHORUS_BASE_URL}/v1/batches/{batch.pk}"
+    urls = {"get": address, **{name: f"{address}/{name}" for name in ("rows", "cancel", "retry", "zip")}}
+    body = shown.plain(shown.batch(batch, states([batch])[batch.pk], urls=urls))
     deliveries.tell(batch.team_id, EVENT, body)
     if batch.webhook:
         callbacks.batch_ended(team_id=batch.team_id, batch_id=batch.pk, url=batch.webhook, body=body)
-
-
-def about(batch: Batch, state: State) -> dict[str, Any]:
-    """What `GET /v1/batches/{id}` shows."""
-    address = f"{settings.CHORUS_BASE_URL}/v1/batches/{batch.pk}"
-    return {
-        "id": str(batch.pk),
-        "status": str(state.status),
-        "name": batch.name,
-        "rows_total": batch.rows_total,
-        "counts": state.counts,
-        "characters": batch.characters,
-        "characters_charged": state.characters,
-        "audio_seconds": state.audio_seconds,
-        "source": batch.source,
-        "webhook": batch.webhook or None,
-        "created_at": callbacks.moment(batch.created_at),
-        "completed_at": callbacks.moment(state.completed_at),
-        "urls": {
-            "get": address,
-            **{name: f"{address}/{name}" for name in ("rows", "cancel", "retry", "zip")},
-        },
-    }

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from accounts import outgoing, permissions
@@ -24,7 +24,8 @@ from accounts.actors import Actor
 from accounts.errors import InvalidInput
 from accounts.models import Team
 from accounts.services import audit
-from synthesis.models import Callback, Output, SigningSecret, Status, SynthesisRequest
+from synthesis.models import Callback, Output, SigningSecret, SynthesisRequest
+from synthesis.services import shown
 
 #: What `webhook_events_filter` can name: a worker began, another piece was spoken, nothing more will happen.
 START, OUTPUT, COMPLETED = "start", "output", "completed"
@@ -137,71 +138,16 @@ def about(row: SynthesisRequest, output: Output | None) -> dict[str, Any]:
     are kept, and deleting a request removes its words.
     """
     address = f"{settings.CHORUS_BASE_URL}/v1/syntheses/{row.id}"
-    urls = {name: f"{address}/{name}" for name in ("cancel", "audio", "events")}
-    urls |= {
+    urls = {
         "get": address,
-        "stream": urls["events"],
+        **{name: f"{address}/{name}" for name in ("cancel", "audio", "events")},
         "web": f"{settings.CHORUS_BASE_URL}/requests/{row.id}/",
     }
-    seconds = output.seconds if output else None
-    failed = row.status == Status.FAILED
-    return {
-        "id": str(row.id),
-        "status": str(row.status),
-        "title": row.title,
-        "voice": {"id": str(row.voice_id), "name": row.voice.name, "kind": str(row.voice.kind)},
-        "engine": row.engine,
-        "cloning": row.cloning or None,
-        "characters": row.characters,
-        "segments_total": row.segments_total,
-        "segments_done": row.segments_done,
-        "queue_position": None,
-        "ahead": None,
-        "eta_seconds": None,
-        "workers": None,
-        "input": {
-            "source_seconds": row.source_seconds or None,
-            "voice": str(row.voice_id),
-            "language": row.language,
-            "format": str(row.format),
-            "speed": row.speed,
-            "seed": row.seed,
-            "title": row.title,
-        },
-        "output": _output(output, urls["audio"]) if output else None,
-        "error": {"code": row.error_code, "message": row.error_message} if failed else None,
-        "metrics": {
-            "queue_seconds": row.queue_seconds,
-            "engine_seconds": row.engine_seconds,
-            "audio_seconds": seconds,
-            "real_time_factor": row.engine_seconds / seconds if seconds else None,
-            "characters": row.characters,
-        },
-        "source": row.source,
-        "webhook": row.webhook or None,
-        "webhook_events_filter": row.webhook_events or [],
-        "created_at": moment(row.created_at),
-        "started_at": moment(row.started_at),
-        "completed_at": moment(row.completed_at),
-        "urls": urls,
-    }
-
-
-def _output(output: Output, url: str) -> dict[str, Any]:
-    return {
-        "url": url,
-        "content_type": output.content_type,
-        "bytes": output.bytes,
-        "sha256": output.sha256,
-        "seconds": output.seconds,
-        "sample_rate": output.sample_rate,
-        "expires_at": moment(output.expires_at),
-    }
-
-
-def moment(time: datetime | None) -> str | None:
-    """As the API writes times."""
-    return time.isoformat().replace("+00:00", "Z") if time else None
+    with translation.override("en"):  # in nobody's language, whoever's doing ends it
+        body = shown.request(row, urls=urls, output=output)
+    for words in ("text", "instruction"):
+        del body["input"][words]
+    return shown.plain(body)
 
 
 # --- What signs it ------------------------------------------------------------------------------------------------
