@@ -72,7 +72,7 @@ def _database_url() -> str:
 
 
 @contextmanager
-def serve() -> Iterator[Streams]:
+def serve(application: str = "config.asgi:application") -> Iterator[Streams]:
     """Start it, wait until it answers, stop it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -85,7 +85,7 @@ def serve() -> Iterator[Streams]:
     }
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "uvicorn", "config.asgi:application", "--port", str(port)),
+            *(sys.executable, "-m", "uvicorn", application, "--port", str(port)),
             *("--lifespan", "off", "--no-proxy-headers", "--no-access-log", "--log-level", "warning"),
             *("--timeout-graceful-shutdown", "3"),
         ],
