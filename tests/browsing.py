@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sy
 
 from accounts.models import User
 from config import static
-from launcher.checks import BROWSERS
+from launcher.checks import BROWSERS, LEAN_BROWSER
 
 #: What a page may need on a machine that is busy with other tests, ms.
 PATIENCE = 30_000
@@ -56,7 +56,7 @@ def chromium() -> Iterator[Browser]:
     """
     found = next((path for path in map(shutil.which, BROWSERS) if path), None)
     if found is None:
-        pytest.skip("there is no chromium (as root: apt-get install chromium)")
+        pytest.skip(f"there is no chromium (as root: apt-get install {LEAN_BROWSER})")
     with pytest.MonkeyPatch.context() as patch, _joined_files(), sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         expect.set_options(timeout=PATIENCE)

@@ -7,7 +7,7 @@ import pytest
 from accounts.redis import client as redis_client
 from synthesis.services import voices
 from tests import factories
-from tests.synthesis.test_api_voices import _own
+from tests.synthesis.voicing import own
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +44,7 @@ def test_lists(client, alice, path):
 
 
 def test_a_voice_that_changes(client, alice):
-    voice = _own(alice)
+    voice = own(alice)
     url = f"/v1/voices/{voice.id}"
     tag = client.get(url, headers=alice.headers).headers["ETag"]
     known = alice.headers | {"if-none-match": tag}
@@ -60,7 +60,7 @@ def test_a_voice_that_changes(client, alice):
 
 
 def test_a_stranger_with_the_tag_learns_nothing(client, alice):
-    url = f"/v1/voices/{_own(alice).id}"
+    url = f"/v1/voices/{own(alice).id}"
     tag = client.get(url, headers=alice.headers).headers["ETag"]
     charlie = factories.owner("Charlie")
     for given in (tag, "*"):

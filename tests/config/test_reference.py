@@ -13,7 +13,7 @@ from accounts.redis import client as redis_client
 from config import examples, reference
 from synthesis.models import VoiceConsent
 from tests import factories
-from tests.synthesis.test_api_voices import _own
+from tests.synthesis.voicing import own as own_voice
 
 pytestmark = pytest.mark.django_db
 
@@ -115,7 +115,7 @@ class TestExamples:
         path, method = next(
             (path, method) for path, method, one in _operations() if one["operationId"] == name
         )
-        own = _own(alice)
+        own = own_voice(alice)
         consent = VoiceConsent.objects.create(
             team=alice.actor.team, name="Agreed", language="en-US", recording_key="x"
         )

@@ -22,7 +22,7 @@ from synthesis.models import Voice, VoiceConsent
 from synthesis.services import consents, voices
 from synthesis.services.clips import Recording
 from tests import factories
-from tests.synthesis.test_api_voices import SPEECH, URL, _error
+from tests.synthesis.voicing import SPEECH, URL, error
 
 pytestmark = pytest.mark.django_db
 
@@ -149,7 +149,7 @@ class TestAndBack:
         assert storage.get(recorded.recording_key) == GOOD
 
     def test_under_another_name_and_private(self, client, alice, exported):
-        assert _error(_import(client, alice, exported))[:2] == (409, "voice_name_taken")
+        assert error(_import(client, alice, exported))[:2] == (409, "voice_name_taken")
         body = _import(client, alice, exported, name="Copy", shared="false").json()
         assert (body["name"], body["shared"]) == ("Copy", False)
 
@@ -167,12 +167,12 @@ class TestAndBack:
 
     def test_no_place_left(self, client, charlie, exported):
         TeamQuota.objects.create(team=charlie.actor.team, stored_voices=0)
-        assert _error(_import(client, charlie, exported))[:2] == (409, "voice_limit_reached")
+        assert error(_import(client, charlie, exported))[:2] == (409, "voice_limit_reached")
 
     def test_too_many_in_a_minute(self, client, charlie, exported):
         TeamQuota.objects.create(team=charlie.actor.team, requests_per_minute=1)
         _import(client, charlie, b"")
-        assert _error(_import(client, charlie, exported))[:2] == (429, "rate_limit_exceeded")
+        assert error(_import(client, charlie, exported))[:2] == (429, "rate_limit_exceeded")
 
 
 def _bomb(size=300 * 1024 * 1024):
@@ -313,7 +313,7 @@ class TestWhatIsNoVoice:
 
     def test_a_language_that_is_not_spoken_here(self, client, charlie, exported):
         changed = _repacked(exported, change=lambda said: said.update(language="xx"))
-        assert _error(_import(client, charlie, changed))[:2] == (400, "language_not_supported")
+        assert error(_import(client, charlie, changed))[:2] == (400, "language_not_supported")
 
     def test_packed_anew_by_another_program(self, client, charlie, exported):
         assert _import(client, charlie, _repacked(exported, compress=zipfile.ZIP_DEFLATED)).status_code == 201
@@ -334,7 +334,7 @@ class TestWhoMay:
             (alice, "x"),
         ):
             response = client.get(f"{URL}/{identifier}/export", headers=person.headers)
-            assert _error(response)[:2] == (404, "voice_not_found")
+            assert error(response)[:2] == (404, "voice_not_found")
 
     def test_a_strangers_file_is_ones_own_voice(self, client, charlie, exported):
         """Who has the file has the recordings: what it may be used for is what they agree to."""
@@ -347,7 +347,7 @@ class TestWhoMay:
         assert client.post(IMPORT, {}).status_code == 401
         _key, secret = keys.create(actor=alice.actor, name="narrow", scopes=["voices:read"])
         headers = {"authorization": f"Bearer {secret}"}
-        assert _error(client.get(export, headers=headers))[:2] == (403, "insufficient_scope")
-        assert _error(client.post(IMPORT, {}, headers=headers))[:2] == (403, "insufficient_scope")
+        assert error(client.get(export, headers=headers))[:2] == (403, "insufficient_scope")
+        assert error(client.post(IMPORT, {}, headers=headers))[:2] == (403, "insufficient_scope")
         assert client.get(IMPORT, headers=alice.headers).status_code == 405
         assert client.post(export, headers=alice.headers).status_code == 405

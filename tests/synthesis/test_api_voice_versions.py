@@ -14,7 +14,7 @@ from accounts.services import keys
 from synthesis.models import SynthesisRequest, Voice, VoiceVersion
 from tests import factories
 from tests.synthesis import finished
-from tests.synthesis.test_api_voices import SPEECH, URL, _create, _error, _own
+from tests.synthesis.voicing import SPEECH, URL, create, error, own
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ def _clip(name="austen-0870.wav"):
 
 class TestSeveralRecordings:
     def test_the_best_is_used_and_each_is_judged_in_words(self, client, alice):
-        response = _create(
+        response = create(
             client,
             alice,
             [_clip("silence-5s.wav"), _clip("austen-0870-8k.wav"), _clip()],
@@ -68,16 +68,16 @@ class TestSeveralRecordings:
         assert chinese["quality"]["warnings"][0]["message"] != narrow[0]["message"]
 
     def test_as_many_words_as_recordings(self, client, alice):
-        response = _create(client, alice, [_clip(), _clip()], transcript=["One."])
-        assert _error(response) == (400, "transcript_invalid", "transcript")
+        response = create(client, alice, [_clip(), _clip()], transcript=["One."])
+        assert error(response) == (400, "transcript_invalid", "transcript")
 
     def test_six_are_too_many(self, client, alice):
-        assert _error(_create(client, alice, [_clip()] * 6)) == (400, "too_many_recordings", "audio")
+        assert error(create(client, alice, [_clip()] * 6)) == (400, "too_many_recordings", "audio")
 
     def test_together_they_are_too_large(self, client, alice, settings):
         settings.CHORUS_MAX_UPLOAD_MB = 0
         clips = [SimpleUploadedFile("a.wav", b"x" * 1000), SimpleUploadedFile("b.wav", b"x" * 1000)]
-        assert _error(_create(client, alice, clips)) == (400, "audio_too_large", "audio")
+        assert error(create(client, alice, clips)) == (400, "audio_too_large", "audio")
 
 
 class TestVersions:
@@ -87,7 +87,7 @@ class TestVersions:
         return client.post(f"{URL}/{voice.id}/versions", form, headers=person.headers)
 
     def test_record_again_list_hear_and_go_back(self, client, alice):
-        voice = _own(alice)
+        voice = own(alice)
         response = self._post(client, alice, voice, transcript="New words.")
         assert response.status_code == 201, response.content
         assert (response.json()["version"], response.json()["transcript"]) == (2, "New words.")
@@ -108,7 +108,7 @@ class TestVersions:
         assert (body["version"], body["transcript"]) == (1, "What was said.")
 
     def test_pages(self, client, alice):
-        voice = _own(alice)
+        voice = own(alice)
         for number in (2, 3):
             version = VoiceVersion.objects.get(voice=voice, number=number - 1)
             version.pk, version.number, version._state.adding = new_id(), number, True
@@ -129,13 +129,13 @@ class TestVersions:
         ],
     )
     def test_a_wrong_field_is_named(self, client, alice, fields, code, param):
-        voice = _own(alice)
-        assert _error(self._post(client, alice, voice, **fields)) == (400, code, param)
+        voice = own(alice)
+        assert error(self._post(client, alice, voice, **fields)) == (400, code, param)
         assert voice.versions.count() == 1
 
     @pytest.mark.parametrize("number", [0, 9, "x"])
     def test_a_version_that_is_not_there(self, client, alice, number):
-        voice = _own(alice)
+        voice = own(alice)
         response = client.get(f"{URL}/{voice.id}/sample", {"version": number}, headers=alice.headers)
         assert response.status_code in (400, 404)
         body = client.patch(
@@ -144,10 +144,10 @@ class TestVersions:
         assert body.status_code in (400, 404)
 
     def test_too_many_in_a_minute(self, client, alice):
-        voice = _own(alice)
+        voice = own(alice)
         TeamQuota.objects.create(team=alice.actor.team, requests_per_minute=1)
         self._post(client, alice, voice, consent="no")
-        assert _error(self._post(client, alice, voice))[:2] == (429, "rate_limit_exceeded")
+        assert error(self._post(client, alice, voice))[:2] == (429, "rate_limit_exceeded")
 
 
 class TestPreview:
@@ -157,7 +157,7 @@ class TestPreview:
         )
 
     def test_a_sentence_in_its_language(self, client, alice):
-        voice = _own(alice)
+        voice = own(alice)
         response = self._post(client, alice, voice)
         assert response.status_code == 201, response.content
         body = response.json()
@@ -172,7 +172,7 @@ class TestPreview:
         assert body["input"]["text"] == "Good evening."
 
     def test_it_is_waited_for_and_sent_twice_it_is_spoken_once(self, client, alice, monkeypatch):
-        voice = _own(alice)
+        voice = own(alice)
         waited = []
 
         def speak(request_id, seconds):
@@ -199,14 +199,14 @@ class TestPreview:
         ("text", "code"), [("x" * 301, "text_too_long"), ("  ", "text_empty"), (5, "invalid_value")]
     )
     def test_what_cannot_be_said(self, client, alice, text, code):
-        response = self._post(client, alice, _own(alice), text=text)
+        response = self._post(client, alice, own(alice), text=text)
         assert (response.status_code, response.json()["error"]["param"]) == (400, "text")
         assert response.json()["error"]["code"] in {code, "nothing_to_speak"}
 
     def test_what_is_used_up(self, client, alice):
         TeamQuota.objects.create(team=alice.actor.team, characters_per_month=5)
-        response = self._post(client, alice, _own(alice))
-        assert _error(response)[:2] == (429, "quota_exceeded")
+        response = self._post(client, alice, own(alice))
+        assert error(response)[:2] == (429, "quota_exceeded")
         assert int(response.headers["Retry-After"]) > 0
 
 
@@ -217,29 +217,29 @@ ROUTES = [("get", "/versions"), ("post", "/versions"), ("post", "/preview")]
 class TestWhoMay:
     @pytest.mark.parametrize(("method", "what"), ROUTES)
     def test_a_strangers_voice(self, client, alice, charlie, method, what):
-        url = f"{URL}/{_own(alice).id}{what}"
+        url = f"{URL}/{own(alice).id}{what}"
         response = getattr(client, method)(url, {}, content_type="application/json", headers=charlie.headers)
-        assert _error(response)[:2] == (404, "voice_not_found")
+        assert error(response)[:2] == (404, "voice_not_found")
         assert VoiceVersion.objects.count() == 1
         assert not SynthesisRequest.objects.exists()
 
     @pytest.mark.parametrize(("method", "what"), ROUTES)
     def test_a_colleagues_private_one(self, client, alice, method, what):
         bob = factories.colleague(alice, "Bob")
-        url = f"{URL}/{_own(alice, shared=False).id}{what}"
+        url = f"{URL}/{own(alice, shared=False).id}{what}"
         response = getattr(client, method)(url, {}, content_type="application/json", headers=bob.headers)
-        assert _error(response)[:2] == (404, "voice_not_found")
+        assert error(response)[:2] == (404, "voice_not_found")
 
     @pytest.mark.parametrize(("method", "what"), ROUTES)
     @pytest.mark.parametrize("identifier", [uuid.uuid4(), "Mine"])
     def test_what_does_not_exist(self, client, alice, method, what, identifier):
         url = f"{URL}/{identifier}{what}"
         response = getattr(client, method)(url, {}, content_type="application/json", headers=alice.headers)
-        assert _error(response)[:2] == (404, "voice_not_found")
+        assert error(response)[:2] == (404, "voice_not_found")
 
     @pytest.mark.parametrize(("method", "what"), ROUTES)
     def test_no_key_and_one_that_only_reads(self, client, alice, method, what):
-        url = f"{URL}/{_own(alice).id}{what}"
+        url = f"{URL}/{own(alice).id}{what}"
         assert getattr(client, method)(url).status_code == 401
         _key, secret = keys.create(actor=alice.actor, name="narrow", scopes=["voices:read"])
         response = getattr(client, method)(url, headers={"authorization": f"Bearer {secret}"})
@@ -250,8 +250,8 @@ class TestWhoMay:
         ("method", "what"), [("delete", "/versions"), ("get", "/preview"), ("put", "/versions")]
     )
     def test_wrong_method(self, client, alice, method, what):
-        response = getattr(client, method)(f"{URL}/{_own(alice).id}{what}", headers=alice.headers)
-        assert _error(response)[:2] == (405, "method_not_allowed")
+        response = getattr(client, method)(f"{URL}/{own(alice).id}{what}", headers=alice.headers)
+        assert error(response)[:2] == (405, "method_not_allowed")
 
 
 class TestSharing:
@@ -262,7 +262,7 @@ class TestSharing:
 
     def test_a_private_one_is_seen_by_its_maker_and_who_manages_the_team(self, client, alice):
         bob, carla = factories.colleague(alice, "Bob"), factories.colleague(alice, "Carla")
-        response = _create(client, bob, shared="false")
+        response = create(client, bob, shared="false")
         assert response.status_code == 201, response.content
         assert (response.json()["shared"], response.json()["owner"]) == (False, "bob@example.org")
         voice = Voice.objects.get()
@@ -276,4 +276,4 @@ class TestSharing:
         assert [seen(person) for person in (alice, bob, carla)] == [True, True, False]
         assert self._patch(client, bob, voice, shared=True).json()["shared"] is True
         assert seen(carla)
-        assert _error(self._patch(client, carla, voice, shared=False)) == (403, "permission_denied", "shared")
+        assert error(self._patch(client, carla, voice, shared=False)) == (403, "permission_denied", "shared")

@@ -13,7 +13,7 @@ from accounts.services import teams
 from synthesis.models import Script, SettingsPreset
 from synthesis.services import deliveries, webhooks
 from tests import factories
-from tests.synthesis.test_api_voices import _own as own_voice
+from tests.synthesis.voicing import own as own_voice
 from tests.web.conftest import HTMX
 from tests.web.test_scripts import sent
 from tests.web.test_steering import spoken

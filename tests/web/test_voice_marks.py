@@ -20,7 +20,7 @@ from synthesis.models import (
 )
 from synthesis.services import dispatch
 from tests import factories
-from tests.synthesis.test_api_voices import _own as own_voice
+from tests.synthesis.voicing import own as own_voice
 from tests.web.conftest import HTMX
 from tests.web.test_voices import values
 

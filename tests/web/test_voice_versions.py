@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synthesis.models import SynthesisRequest, Voice
-from tests.synthesis.test_api_voices import _own as own_voice
+from tests.synthesis.voicing import own as own_voice
 from tests.web.conftest import HTMX
 from tests.web.test_voices import recording, values
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks import load, service
 from benchmarks.results import Aim, Line
-from launcher.checks import BROWSERS
+from launcher.checks import BROWSERS, LEAN_BROWSER
 from tests.live.stack import Stack
 
 #: The "Slow 4G" of Chromium's developer tools: bytes a second, and ms by which each request is late.
@@ -65,7 +65,7 @@ def run(quick: bool) -> list[Line]:
     """See the module. Times stand beside the same visit without brakes, through the service's own plain HTTP."""
     found = next((path for path in map(shutil.which, BROWSERS) if path), None)
     if found is None:
-        raise RuntimeError("there is no chromium (as root: apt-get install chromium)")
+        raise RuntimeError(f"there is no chromium (as root: apt-get install {LEAN_BROWSER})")
     times = 1 if quick else 5
     with service.running("hibari") as running, sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]

@@ -13,7 +13,7 @@ from synthesis.services import deliveries, rollup, voice_marks
 from synthesis.services import webhooks as hooks
 from tests import factories
 from tests.browsing import check, show
-from tests.synthesis.test_api_voices import _own as own_voice
+from tests.synthesis.voicing import own as own_voice
 from tests.web.test_scripts import sent
 from tests.web.test_steering import spoken
 
