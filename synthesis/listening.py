@@ -33,6 +33,8 @@ Result = TypeVar("Result")
 _QUIET_SECONDS = 0.5
 #: Entries that are taken from Redis at once: 16 s of sound.
 _BATCH = 32
+#: A file that was heard to its end is kept open at most so many seconds until it is stored and charged as well.
+_STORED_SECONDS = 60
 _NOTHING = np.zeros(0, np.float32)
 
 
@@ -102,6 +104,8 @@ class Sound:
     async def of(self, watch: watching.Watch) -> AsyncIterator[bytes]:
         """A file of unknown length, each part as soon as it can be sent. Raises Ended when the request fails or is
         canceled on the way.
+
+        It ends when the request does, so that whoever heard it to its end finds it in the history and in the usage.
         """
         line = self._line()
         try:
@@ -113,6 +117,7 @@ class Sound:
             if data := await line.end():
                 yield data
             self.seconds = line.samples / self.rate
+            await watch.until_final(_STORED_SECONDS)
         finally:
             line.abandon()
 

@@ -69,7 +69,8 @@ class ErrorSerializer(serializers.Serializer):
 _MEANINGS = {
     400: "Something that was sent is wrong: `param` names it.",
     401: "No valid key: `invalid_api_key`, `api_key_revoked`, `api_key_expired`, `api_key_orphaned`.",
-    403: "The key may not do this: `insufficient_scope`, `permission_denied`, `team_suspended`, `address_not_allowed`.",
+    403: "The key may not do this: `insufficient_scope`, `permission_denied`, `team_suspended`, "
+    "`user_suspended`, `address_not_allowed`.",
     404: "It does not exist, or belongs to another team.",
     405: "The address does not take this method; `Allow` lists those it takes.",
     409: "The object is in a state that does not allow this.",

@@ -297,9 +297,13 @@ def authenticate(token: str, *, ip: str) -> Actor:
     if not key.is_usable:
         raise NotAuthenticated(_("This API key has expired. Create a new one."), code="api_key_expired")
     membership = Membership.objects.select_related("quota").filter(team=key.team_id, user=key.user_id).first()
-    if membership is None or not key.user.is_active:
+    if membership is None:
         raise NotAuthenticated(
             _("The person whose API key this is no longer belongs to the team."), code="api_key_orphaned"
+        )
+    if not key.user.is_active:
+        raise NotAllowed(
+            _("The person whose API key this is was suspended. Ask your operator."), code="user_suspended"
         )
     if key.team.suspended_at is not None:
         raise NotAllowed(_("This team is suspended. Ask your operator."), code="team_suspended")

@@ -53,7 +53,7 @@ def _end(alice, **changes):
         (lambda alice: _end(alice, revoked_at=timezone.now()), "api_key_revoked"),
         (lambda alice: _end(alice, expires_at=timezone.now()), "api_key_expired"),
         (lambda alice: alice.actor.membership.delete(), "api_key_orphaned"),
-        (lambda alice: type(alice.user).objects.update(is_active=False), "api_key_orphaned"),
+        (lambda alice: type(alice.user).objects.update(is_active=False), "user_suspended"),
         (lambda alice: type(alice.actor.team).objects.update(suspended_at=timezone.now()), "team_suspended"),
         (lambda alice: _end(alice, allowed_ips=["10.0.0.1"]), "address_not_allowed"),
         (lambda alice: _end(alice, pepper_id="lost"), "invalid_api_key"),

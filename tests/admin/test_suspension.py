@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from accounts.errors import Conflict, NotAllowed, NotAuthenticated
+from accounts.errors import Conflict, NotAllowed
 from accounts.models import AuditEntry
 from accounts.operators import Operator
 from accounts.services import keys, limits, suspension
@@ -70,8 +70,9 @@ def test_a_suspended_person_loses_sessions_and_keys_and_what_waits(alice):
     bobs, alices = factories.submit(bob), factories.submit(alice)
     assert suspension.suspend_user(by=BY, user_id=bob.user.pk) == 1
     assert browser.get("/").status_code == 302
-    with pytest.raises(NotAuthenticated):
+    with pytest.raises(NotAllowed) as caught:
         keys.authenticate(bob.secret, ip="127.0.0.1")
+    assert caught.value.code == "user_suspended"
     for one in (bobs, alices):
         one.refresh_from_db()
     assert (bobs.status, alices.status) == (Status.CANCELED, Status.QUEUED)

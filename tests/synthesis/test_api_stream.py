@@ -132,6 +132,24 @@ def test_the_stream_has_the_very_samples_of_the_file(streams, alice):
     assert np.abs(heard.astype(int) - stored.astype(int)).max() <= 1
 
 
+@pytest.mark.parametrize("stream_format", ["audio", "sse"])
+def test_a_stream_that_has_ended_is_stored_and_charged(streams, alice, monkeypatch, stream_format):
+    put = storage.put
+
+    def slowly(key, *args, **kwargs):
+        if "/audio." in key:
+            time.sleep(0.5)
+        return put(key, *args, **kwargs)
+
+    monkeypatch.setattr(storage, "put", slowly)
+    worker = Worker(Engine())
+    response = streams.request("POST", URL, alice, json=_body(stream_format=stream_format))
+    assert response.status_code == 200
+    assert SynthesisRequest.objects.get().status == "succeeded"
+    assert UsageCounter.objects.filter(reserved__gt=0).count() == 0
+    worker.join()
+
+
 @pytest.mark.parametrize("format", ["mp3", "opus", "aac", "flac", "wav"])
 def test_each_format_can_be_played(streams, alice, format):
     worker = Worker(Engine())
