@@ -30,6 +30,7 @@ def main(root: str, arguments: list[str]) -> int:
         from chorus_voice.main import main as caller
 
         return caller(arguments)
+    _keep_bytecode(home)
     options, rest = _parser(home).parse_known_args(arguments)
     if rest and options.command not in {"test", "bench", *_MANAGE}:
         _parser(home).error(f"unknown arguments: {' '.join(rest)}")
@@ -45,6 +46,15 @@ def main(root: str, arguments: list[str]) -> int:
         return fail(_bug(options, error))
     except Exception as error:  # noqa: BLE001  a person gets one line; the log has the rest
         return fail(_bug(options, error))
+
+
+def _keep_bytecode(root: Path) -> None:
+    """Where Python is told to write no bytecode (containers often do), have our processes keep theirs in .venv.
+
+    Each of them would else compile every module anew when it starts: 3.4 s instead of 1.4 s of processor time.
+    """
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(root / ".venv" / "pycache"))
 
 
 def _run(root: Path, options: argparse.Namespace, rest: list[str]) -> int:

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from launcher import main as launcher_main
 from launcher import processes
 from tests.launcher import support
 
@@ -138,3 +139,12 @@ def test_names_of_the_address(host, shown, allowed):
 
 def test_a_server_for_all_answers_to_the_names_of_the_machine():
     assert socket.gethostname() in processes.allowed_hosts("0.0.0.0")  # noqa: S104 (not bound)
+
+
+@pytest.mark.parametrize(("told", "kept"), [("1", True), ("", False)])
+def test_processes_keep_their_bytecode_though_python_is_told_not_to(tmp_path, monkeypatch, told, kept):
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", told)
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    launcher_main._keep_bytecode(tmp_path)
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+    assert (os.environ.get("PYTHONPYCACHEPREFIX") == str(tmp_path / ".venv" / "pycache")) is kept

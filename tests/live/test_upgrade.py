@@ -11,11 +11,11 @@ import threading
 import time
 
 import psycopg
-import pytest
 
 from tests.live import stack
 
 CLIENTS = 4
+PAUSE_SECONDS = 1.0
 #: What the linter of test_migrations.py lets through: the version before goes on inserting without naming them.
 NEWER = (
     "ALTER TABLE synthesis_synthesisrequest ADD COLUMN of_the_next_version boolean NOT NULL DEFAULT false",
@@ -24,13 +24,6 @@ NEWER = (
 #: Each process, in the order of a rolling deployment.
 PARTS = (("gunicorn",), ("uvicorn",), ("manage.py", "sweep"), ("-m gpu_worker --",))
 REPLACED_SECONDS = 90
-
-
-@pytest.fixture
-def running(tmp_path):
-    started = stack.start(tmp_path / "upgrade", "hibari", workers=2)
-    yield started
-    assert started.stop() == 0
 
 
 def replace(running: stack.Stack, words: tuple[str, ...]) -> None:
@@ -43,33 +36,33 @@ def replace(running: stack.Stack, words: tuple[str, ...]) -> None:
         time.sleep(0.2)
 
 
-def test_upgrade_under_load(running):
+def test_upgrade_under_load(hibari):
     stop = threading.Event()
     made: dict[str, str] = {}
     errors: list[str] = []
 
     def work(index: int) -> None:
         number = 0
-        with running.client() as client:
+        with hibari.client() as client:
             while not stop.is_set():
                 number += 1
                 text = f"Client {index} sends its sentence number {number}."
                 try:
-                    made[stack.submit(client, text, voice=running.voice)["id"]] = text
+                    made[stack.submit(client, text, voice=hibari.voice)["id"]] = text
                 except Exception as error:  # noqa: BLE001 (whatever a client would have seen)
                     errors.append(repr(error))
-                stop.wait(0.3)
+                stop.wait(PAUSE_SECONDS)
 
     threads = [threading.Thread(target=work, args=(index,)) for index in range(CLIENTS)]
     for thread in threads:
         thread.start()
     try:
         time.sleep(2)
-        with psycopg.connect(running.environment()["DATABASE_URL"], autocommit=True) as database:
+        with psycopg.connect(hibari.environment()["DATABASE_URL"], autocommit=True) as database:
             for statement in NEWER:
                 database.execute(statement)
         for words in PARTS:
-            replace(running, words)
+            replace(hibari, words)
             time.sleep(1)
     finally:
         stop.set()
@@ -77,14 +70,20 @@ def test_upgrade_under_load(running):
             thread.join()
     assert errors == []
     assert len(made) > 4 * CLIENTS
-    with running.client() as client:
+    with hibari.client() as client:
         for identifier in made:
             assert stack.wait(client, identifier)["status"] == "succeeded"
-    with psycopg.connect(running.environment()["DATABASE_URL"]) as database:
-        outcomes = database.execute("SELECT outcome, count(*) FROM synthesis_attempt GROUP BY 1").fetchall()
-        outputs = database.execute("SELECT count(*) FROM synthesis_output").fetchone()
+    with psycopg.connect(hibari.environment()["DATABASE_URL"]) as database:
+        ours = (list(made),)
+        outcomes = database.execute(
+            "SELECT outcome, count(*) FROM synthesis_attempt WHERE request_id = ANY(%s::uuid[]) GROUP BY 1",
+            ours,
+        ).fetchall()
+        outputs = database.execute(
+            "SELECT count(*) FROM synthesis_output WHERE request_id = ANY(%s::uuid[])", ours
+        ).fetchone()
     # Spoken once each: workers finished what they had in hand, and nobody had to begin again.
     assert outcomes == [("succeeded", len(made))]
     assert outputs == (len(made),)
     script = "from synthesis.services import verification; print(verification.verify().count)"
-    assert running.manage(script).strip() == "0"
+    assert hibari.manage(script).strip() == "0"
