@@ -55,7 +55,7 @@ def _empty_tables(_case: TransactionTestCase) -> None:
             cursor.execute("; ".join(sorted(filled, reverse=True)))
 
 
-TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[method-assign]
+TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
 
 
 @pytest.fixture(autouse=True)

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from accounts import permissions
 from accounts.api.base import ApiView
 from accounts.api.pagination import page
+from accounts.api.rendering import render
 from accounts.api.schema import CURSOR, LIMIT, PAGE, errors, page_of
 from accounts.models import AuditEntry
 
@@ -41,20 +42,19 @@ class AuditFilterSerializer(serializers.Serializer):
 
 
 def _show(entry: AuditEntry) -> dict[str, Any]:
-    return dict(  # type: ignore[call-overload]
-        AuditEntrySerializer(
-            {
-                "id": entry.id,
-                "action": entry.action,
-                "actor": entry.actor_name,
-                "actor_id": entry.actor_id,
-                "api_key_id": entry.api_key_id,
-                "target_type": entry.target_type,
-                "target_id": entry.target_id,
-                "data": entry.data,
-                "created_at": entry.created_at,
-            }
-        ).data
+    return render(
+        AuditEntrySerializer,
+        {
+            "id": entry.id,
+            "action": entry.action,
+            "actor": entry.actor_name,
+            "actor_id": entry.actor_id,
+            "api_key_id": entry.api_key_id,
+            "target_type": entry.target_type,
+            "target_id": entry.target_id,
+            "data": entry.data,
+            "created_at": entry.created_at,
+        },
     )
 
 

@@ -13,6 +13,7 @@ from accounts import permissions
 from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, KnownFields, Text, Whole
 from accounts.api.pagination import page
+from accounts.api.rendering import render
 from accounts.api.schema import BODY, CURSOR, LIMIT, PAGE, errors, page_of
 from accounts.models import ApiKey
 from accounts.services import keys
@@ -105,25 +106,24 @@ class KeyUpdateSerializer(KnownFields):
 def show(key: ApiKey) -> dict[str, Any]:
     """`key` with `user` selected."""
     status = "revoked" if key.revoked_at else "active" if key.is_usable else "expired"
-    return dict(
-        KeySerializer(
-            {
-                "id": key.id,
-                "name": key.name,
-                "hint": key.hint,
-                "owner": key.user.email,
-                "scopes": key.scopes,
-                "allowed_ips": key.allowed_ips,
-                "characters_per_month": key.characters_per_month,
-                "requests_per_minute": key.requests_per_minute,
-                "concurrent_requests": key.concurrent_requests,
-                "status": status,
-                "created_at": key.created_at,
-                "expires_at": key.expires_at,
-                "last_used_at": key.last_used_at,
-                "revoked_at": key.revoked_at,
-            }
-        ).data
+    return render(
+        KeySerializer,
+        {
+            "id": key.id,
+            "name": key.name,
+            "hint": key.hint,
+            "owner": key.user.email,
+            "scopes": key.scopes,
+            "allowed_ips": key.allowed_ips,
+            "characters_per_month": key.characters_per_month,
+            "requests_per_minute": key.requests_per_minute,
+            "concurrent_requests": key.concurrent_requests,
+            "status": status,
+            "created_at": key.created_at,
+            "expires_at": key.expires_at,
+            "last_used_at": key.last_used_at,
+            "revoked_at": key.revoked_at,
+        },
     )
 
 

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from accounts import permissions
 from accounts.api.base import ApiView
+from accounts.api.rendering import render
 from accounts.api.schema import ERRORS
 from accounts.services import limits
 
@@ -43,7 +44,8 @@ class QuotaView(ApiView):
         standing = limits.standing(self.actor)
         tightest = limits.tightest(self.actor)
         return Response(
-            QuotaSerializer(
+            render(
+                QuotaSerializer,
                 {
                     "plan": self.actor.team.plan.name,
                     "characters_limit": standing.limit,
@@ -57,6 +59,6 @@ class QuotaView(ApiView):
                     "voices_limit": tightest.stored_voices,
                     "period_start": standing.period.start,
                     "period_end": standing.period.end,
-                }
-            ).data
+                },
+            )
         )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Self
+from datetime import datetime, time
+from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib.auth import forms as auth_forms
 from django.http import QueryDict
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts import permissions
@@ -130,11 +132,28 @@ class InviteForm(Styled, forms.Form):
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.MEMBER)
 
 
-class KeyLimitsForm(Styled, forms.Form):
-    """What a key is called, how much it may use, and from where."""
+#: What a key may do, in the order in which people think of it.
+SCOPES = {
+    permissions.SYNTHESES_WRITE: _("Have text spoken"),
+    permissions.SYNTHESES_READ: _("Read requests and fetch recordings"),
+    permissions.VOICES_READ: _("List voices"),
+    permissions.VOICES_WRITE: _("Make and change voices"),
+    permissions.USAGE_READ: _("See usage"),
+    permissions.WEBHOOKS_WRITE: _("Manage webhooks"),
+    permissions.KEYS_WRITE: _("Make and revoke keys"),
+    permissions.MEMBERS_WRITE: _("Manage members"),
+    permissions.AUDIT_READ: _("Read the audit log"),
+    permissions.TEAM_WRITE: _("Change the team"),
+}
 
-    name = forms.CharField(
-        label=_("Name"), max_length=100, widget=forms.TextInput(attrs={"autocomplete": "off"})
+
+class _KeyBaseForm(Styled, forms.Form):
+    """What a key may do, how much of it, and from where."""
+
+    scopes = forms.MultipleChoiceField(
+        label=_("What it may do"),
+        error_messages={"required": _("Choose at least one scope.")},
+        widget=forms.CheckboxSelectMultiple,
     )
     characters_per_month = forms.IntegerField(
         label=_("Characters a month"),
@@ -155,20 +174,52 @@ class KeyLimitsForm(Styled, forms.Form):
         help_text=_("Addresses or networks such as 10.0.0.0/8, with spaces between. Empty: from anywhere."),
     )
 
-    @classmethod
-    def of(cls, key: ApiKey, data: QueryDict | None = None) -> Self:
-        """Filled with what `key` has now, or with what was sent."""
-        fields = {name: getattr(key, name) for name in cls.base_fields if name != "allowed_ips"}
-        return cls(
-            data, initial={**fields, "allowed_ips": " ".join(key.allowed_ips)}, auto_id=f"key-{key.id}-%s"
-        )
+    _CAPS = ("characters_per_month", "requests_per_minute", "concurrent_requests")
+
+    def __init__(self, *args: Any, allowed: Collection[str], **kwargs: Any) -> None:
+        """`allowed` are the scopes that can be chosen."""
+        super().__init__(*args, **kwargs)
+        offer(self, "scopes", [(scope, label) for scope, label in SCOPES.items() if scope in allowed])
 
     def clean_allowed_ips(self) -> list[str]:
         """One by one."""
         return str(self.cleaned_data["allowed_ips"]).replace(",", " ").split()
 
+    def limits(self) -> dict[str, Any]:
+        """What the service takes beside name and expiry."""
+        return {name: self.cleaned_data[name] for name in ("scopes", *self._CAPS, "allowed_ips")}
 
-class KeyForm(KeyLimitsForm):
+
+class KeyChangeForm(_KeyBaseForm):
+    """All that can be changed of a key."""
+
+    name = forms.CharField(
+        label=_("Name"), max_length=100, widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    last_day = forms.DateField(
+        label=_("Last day on which it works"),
+        required=False,
+        widget=day_input(),
+        help_text=_("Empty: for ever."),
+    )
+
+    def __init__(self, key: ApiKey, data: QueryDict | None = None, *, allowed: Collection[str]) -> None:
+        """Filled with what `key` has now, or with what was sent. What it may do it can keep, whoever changes it."""
+        self._last_day = timezone.localdate(key.expires_at) if key.expires_at else None
+        initial = {name: getattr(key, name) for name in ("name", "scopes", *self._CAPS)}
+        initial |= {"allowed_ips": " ".join(key.allowed_ips), "last_day": self._last_day}
+        super().__init__(data, initial=initial, auto_id=f"key-{key.id}-%s", allowed={*allowed, *key.scopes})
+
+    def changes(self) -> dict[str, Any]:
+        """What the service takes. A day that was left alone is no change, though the moment lies within it."""
+        changes = {"name": self.cleaned_data["name"], **self.limits()}
+        day = self.cleaned_data["last_day"]
+        if day != self._last_day:
+            changes["expires_at"] = timezone.make_aware(datetime.combine(day, time.max)) if day else None
+        return changes
+
+
+class KeyForm(_KeyBaseForm):
     """A name for a new key, how long it lives, what it may do and how much."""
 
     EXPIRIES = [("", _("never")), ("30", _("in 30 days")), ("90", _("in 90 days")), ("365", _("in a year"))]
@@ -179,42 +230,10 @@ class KeyForm(KeyLimitsForm):
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": _("For example: website")}),
     )
     expires = forms.ChoiceField(label=_("Expires"), choices=EXPIRIES, required=False)
-    scopes = forms.MultipleChoiceField(
-        label=_("What it may do"),
-        error_messages={"required": _("Choose at least one scope.")},
-        widget=forms.CheckboxSelectMultiple,
-    )
-    _CAPS = ("characters_per_month", "requests_per_minute", "concurrent_requests")
-    #: In the order in which people think of them.
-    SCOPES = {
-        permissions.SYNTHESES_WRITE: _("Have text spoken"),
-        permissions.SYNTHESES_READ: _("Read requests and fetch recordings"),
-        permissions.VOICES_READ: _("List voices"),
-        permissions.VOICES_WRITE: _("Make and change voices"),
-        permissions.USAGE_READ: _("See usage"),
-        permissions.WEBHOOKS_WRITE: _("Manage webhooks"),
-        permissions.KEYS_WRITE: _("Make and revoke keys"),
-        permissions.MEMBERS_WRITE: _("Manage members"),
-        permissions.AUDIT_READ: _("Read the audit log"),
-        permissions.TEAM_WRITE: _("Change the team"),
-    }
 
-    def __init__(self, *args: Any, allowed: Collection[str] = (), **kwargs: Any) -> None:
-        """`allowed` are the permissions of who makes the key: it cannot have others."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        offered = [(scope, label) for scope, label in self.SCOPES.items() if scope in allowed]
-        offer(self, "scopes", offered)
-        self.fields["scopes"].initial = [
-            name for name, _label in offered if name in permissions.DEFAULT_SCOPES
-        ]
-
-    def limits(self) -> dict[str, Any]:
-        """What the service takes beside name and expiry."""
-        values = self.cleaned_data
-        return {
-            "scopes": values["scopes"],
-            **{name: values[name] for name in (*self._CAPS, "allowed_ips")},
-        }
+        self.fields["scopes"].initial = sorted(permissions.DEFAULT_SCOPES)
 
     @property
     def is_detailed(self) -> bool:

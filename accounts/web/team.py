@@ -114,11 +114,12 @@ def key_create(request: PageRequest) -> HttpResponse:
 @require_POST
 @team_page
 def key_update(request: PageRequest, key_id: UUID) -> HttpResponse:
-    """Change what a key is called, how much it may use, and from where; at once."""
-    form = forms.KeyLimitsForm.of(keys.find(request.actor, key_id), request.POST)
+    """Change what a key is called, what it may do, how much of it, until when and from where; at once."""
+    key = keys.find(request.actor, key_id)
+    form = forms.KeyChangeForm(key, request.POST, allowed=request.actor.permissions)
     if form.is_valid():
         try:
-            keys.update(actor=request.actor, key_id=key_id, **form.cleaned_data)
+            keys.update(actor=request.actor, key_id=key_id, **form.changes())
         except ChorusError as error:
             add_error(form, error)
         else:
@@ -149,14 +150,14 @@ def _answer(request: PageRequest, part: str, *, status: int = 200, **shown: Any)
 
 
 def _keys(
-    actor: Actor, changed: UUID | None = None, form: forms.KeyLimitsForm | None = None
+    actor: Actor, changed: UUID | None = None, form: forms.KeyChangeForm | None = None
 ) -> list[dict[str, Any]]:
     """Each key with the form that changes it; `form` is that of `changed`, as it was sent."""
     may = actor.can(permissions.KEYS_WRITE)
     return [
         {
             "key": key,
-            "form": (form if key.id == changed else forms.KeyLimitsForm.of(key))
+            "form": (form if key.id == changed else forms.KeyChangeForm(key, allowed=actor.permissions))
             if may and key.revoked_at is None
             else None,
         }

@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
+from accounts.api.rendering import render
 from synthesis.api.syntheses import EstimateLimitSerializer
 from synthesis.models import Batch, BatchRow, Output, Status
 from synthesis.services import batch_zip, shown
@@ -134,7 +135,7 @@ def show(batch: Batch, state: State, request: Request) -> dict[str, Any]:
         "retry": address("api_batch_retry"),
         "zip": address("api_batch_zip"),
     }
-    return dict(BatchSerializer(shown.batch(batch, state, urls=urls)).data)
+    return render(BatchSerializer, shown.batch(batch, state, urls=urls))
 
 
 def show_row(row: BatchRow, request: Request) -> dict[str, Any]:
@@ -147,21 +148,20 @@ def show_row(row: BatchRow, request: Request) -> dict[str, Any]:
             "synthesis": reverse("api_synthesis", args=[made.id], request=request),
             "audio": reverse("api_synthesis_audio", args=[made.id], request=request),
         }
-    return dict(
-        BatchRowSerializer(
-            {
-                "row": row.number,
-                "line": row.line,
-                "status": row.status,
-                "synthesis_id": made.id if made else None,
-                "title": made.title if made else (row.input or {}).get("title", ""),
-                "voice": {"id": made.voice_id, "name": made.voice.name} if made else None,
-                "characters": row.characters,
-                "output": _output(row),
-                "error": {"code": code, "message": message} if code else None,
-                "urls": urls,
-            }
-        ).data
+    return render(
+        BatchRowSerializer,
+        {
+            "row": row.number,
+            "line": row.line,
+            "status": row.status,
+            "synthesis_id": made.id if made else None,
+            "title": made.title if made else (row.input or {}).get("title", ""),
+            "voice": {"id": made.voice_id, "name": made.voice.name} if made else None,
+            "characters": row.characters,
+            "output": _output(row),
+            "error": {"code": code, "message": message} if code else None,
+            "urls": urls,
+        },
     )
 
 

@@ -10,6 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
+from accounts.api.rendering import render
 from synthesis import presets
 from synthesis.audio import quality
 from synthesis.audio.decode import UnreadableAudio
@@ -113,39 +114,36 @@ def voice(row: Voice, request: Request) -> dict[str, Any]:
     speaks = presets.find(engine.name, nearest)
     style = _(row.style) if row.style else ""
     sample = reverse("api_voice_sample", args=[row.id], request=request)
-    return dict(
-        VoiceSerializer(
-            {
-                "id": row.id,
-                "name": row.name,
-                "kind": row.kind,
-                "language": row.language,
-                "gender": row.gender,
-                "style": style,
-                "engine": row.engine or engine.name,
-                "cloning": cloning,
-                "nearest_preset": speaks.name if speaks else None,
-                "version": version.number if version else None,
-                "transcript": version.transcript if version else None,
-                "quality": _quality(version) if version else None,
-                "recordings": _recordings(version) if version else [],
-                "consent": _consent(version) if version else None,
-                "shared": row.shared,
-                "owner": row.created_by.email if row.created_by else None,
-                "tags": voice_marks.tags_of(request.auth.team, row),  # type: ignore[union-attr]
-                "sample_url": sample,
-                "created_at": row.created_at,
-                "voice_id": row.id,
-                "category": category(row),
-                "description": style,
-                "labels": {
-                    name: value
-                    for name, value in (("language", row.language), ("gender", row.gender))
-                    if value
-                },
-                "preview_url": sample,
-            }
-        ).data
+    return render(
+        VoiceSerializer,
+        {
+            "id": row.id,
+            "name": row.name,
+            "kind": row.kind,
+            "language": row.language,
+            "gender": row.gender,
+            "style": style,
+            "engine": row.engine or engine.name,
+            "cloning": cloning,
+            "nearest_preset": speaks.name if speaks else None,
+            "version": version.number if version else None,
+            "transcript": version.transcript if version else None,
+            "quality": _quality(version) if version else None,
+            "recordings": _recordings(version) if version else [],
+            "consent": _consent(version) if version else None,
+            "shared": row.shared,
+            "owner": row.created_by.email if row.created_by else None,
+            "tags": voice_marks.tags_of(request.auth.team, row),  # type: ignore[union-attr]
+            "sample_url": sample,
+            "created_at": row.created_at,
+            "voice_id": row.id,
+            "category": category(row),
+            "description": style,
+            "labels": {
+                name: value for name, value in (("language", row.language), ("gender", row.gender)) if value
+            },
+            "preview_url": sample,
+        },
     )
 
 
@@ -212,20 +210,19 @@ class VoiceVersionSerializer(serializers.Serializer):
 def voice_version(row: VoiceVersion, voice: Voice, request: Request) -> dict[str, Any]:
     """`row` with `consent_by` selected."""
     sample = reverse("api_voice_sample", args=[voice.id], request=request)
-    return dict(
-        VoiceVersionSerializer(
-            {
-                "version": row.number,
-                "current": row.id == voice.current_version_id,
-                "transcript": row.transcript,
-                "quality": _quality(row),
-                "recordings": _recordings(row),
-                "consent": _consent(row),
-                "origin": row.origin,
-                "sample_url": f"{sample}?version={row.number}",
-                "created_at": row.created_at,
-            }
-        ).data
+    return render(
+        VoiceVersionSerializer,
+        {
+            "version": row.number,
+            "current": row.id == voice.current_version_id,
+            "transcript": row.transcript,
+            "quality": _quality(row),
+            "recordings": _recordings(row),
+            "consent": _consent(row),
+            "origin": row.origin,
+            "sample_url": f"{sample}?version={row.number}",
+            "created_at": row.created_at,
+        },
     )
 
 
@@ -344,4 +341,4 @@ def synthesis(row: SynthesisRequest, request: Request, *, outlook: Outlook | Non
         "web": reverse("request", args=[row.id], request=request),
     }
     body = shown.request(row, urls=urls, output=getattr(row, "output", None), outlook=outlook)
-    return dict(SynthesisSerializer(body).data)
+    return render(SynthesisSerializer, body)

@@ -21,6 +21,7 @@ from rest_framework.response import Response
 from accounts import exports, permissions
 from accounts.actors import Actor
 from accounts.api.base import ApiView
+from accounts.api.rendering import render
 from accounts.api.schema import errors
 from accounts.errors import InvalidInput
 from accounts.services import keys, limits
@@ -114,7 +115,7 @@ class UsageView(ApiView):
             return exports.respond(rows=table, columns=_COLUMNS, format="csv", name=name)
         found = [row for row, _number in zip(rows, range(_MOST_ROWS), strict=False)]
         body = {"first": first, "last": last, "by": query["by"], "results": found}
-        return Response(UsageSerializer(body).data)
+        return Response(render(UsageSerializer, body))
 
 
 def _rows(actor: Actor, by: str, first: date, last: date) -> Iterator[dict[str, Any]]:

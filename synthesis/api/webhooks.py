@@ -13,6 +13,7 @@ from accounts import permissions
 from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, KnownFields, Text
 from accounts.api.pagination import page
+from accounts.api.rendering import render
 from accounts.api.schema import BODY, CURSOR, LIMIT, PAGE, errors, page_of
 from synthesis.errors import BatchNotFound, DeliveryNotFound, RequestNotFound, WebhookNotFound
 from synthesis.models import Delivery, OnItsWay, SigningSecret, Webhook
@@ -84,22 +85,21 @@ DeliveryPageSerializer = page_of(DeliverySerializer)
 
 
 def _show(webhook: Webhook) -> dict[str, Any]:
-    return dict(
-        WebhookSerializer(
-            {
-                "id": webhook.id,
-                "url": webhook.url,
-                "events": webhook.events,
-                "enabled": webhook.disabled_at is None,
-                "failing_since": webhook.failing_since,
-                "created_at": webhook.created_at,
-            }
-        ).data
+    return render(
+        WebhookSerializer,
+        {
+            "id": webhook.id,
+            "url": webhook.url,
+            "events": webhook.events,
+            "enabled": webhook.disabled_at is None,
+            "failing_since": webhook.failing_since,
+            "created_at": webhook.created_at,
+        },
     )
 
 
 def _show_delivery(delivery: OnItsWay) -> dict[str, Any]:
-    return dict(DeliverySerializer(delivery).data)
+    return render(DeliverySerializer, delivery)
 
 
 class WebhooksView(ApiView):
@@ -246,7 +246,7 @@ def _secret(kept: SigningSecret) -> Response:
         "previous_until": kept.previous_until,
     }
     # Unlike other answers, this one is kept nowhere.
-    return Response(SigningSecretSerializer(body).data, headers={"Cache-Control": "no-store"})
+    return Response(render(SigningSecretSerializer, body), headers={"Cache-Control": "no-store"})
 
 
 class SigningSecretView(ApiView):

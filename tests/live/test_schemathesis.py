@@ -8,11 +8,12 @@ from tests import explore
 from tests.live.stack import Stack
 
 SECONDS = 15
+#: Of a team of its own: it revokes every key that it finds, and changes whatever can be changed.
 _KEY = """
-from accounts.actors import Actor
-from accounts.models import Membership, TeamQuota
-from accounts.services import keys
-actor = Actor(Membership.objects.select_related("team", "user").order_by("id").first())
+from accounts.models import Plan, TeamQuota, User
+from accounts.services import keys, teams
+user = User.objects.create_user("schemathesis@example.org", "x")
+actor = teams.create(owner=user, name="Schemathesis", plan=Plan.objects.get())
 limits = dict(requests_per_minute=100_000, queued_requests=2_000, stored_voices=1_000)
 TeamQuota.objects.update_or_create(team=actor.team, defaults=limits)
 print("key", keys.create(actor=actor, name="schemathesis", scopes=sorted(actor.permissions))[1])

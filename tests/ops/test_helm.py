@@ -211,6 +211,7 @@ def test_what_waits_goes_to_streams(everything):
         "/": "web",
         "/events": "streams",
         "/v1/audio/speech": "streams",
+        "/v1/conversions": "streams",
         "/v1/syntheses": "streams",
         "/v1/text-to-speech": "streams",
     }

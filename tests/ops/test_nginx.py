@@ -265,11 +265,12 @@ def test_what_the_service_is_told(client):
 
 def test_uploads_of_the_largest_size_pass_and_larger_ones_do_not(client):
     assert client.post("/v1/voices", content=bytes(50 << 20)).json()["size"] == 50 << 20
-    refused = client.post("/v1/voices", content=bytes(65 << 20))
-    assert refused.status_code == 413
-    assert refused.headers["x-request-id"]
-    assert "strict-transport-security" in refused.headers
-    assert refused.json()["error"]["code"] == "request_too_large"
+    for path in ("/v1/voices", "/v2/voices"):
+        refused = client.post(path, content=bytes(65 << 20))
+        assert refused.status_code == 413
+        assert refused.headers["x-request-id"]
+        assert "strict-transport-security" in refused.headers
+        assert refused.json()["error"]["code"] == "request_too_large"
     page = client.post("/voices/new/", content=bytes(65 << 20))
     assert page.status_code == 413
     assert page.headers["content-type"].startswith("text/html")

@@ -33,16 +33,24 @@ def _pages(client, path, headers, number):
     return path
 
 
+_OUTPUTS = """
+INSERT INTO synthesis_output
+    (request_id, key, content_type, bytes, sha256, seconds, sample_rate, attempt, created_at, expires_at)
+SELECT id, id::text, 'audio/mpeg', 1, '', 1, 24000, 1, now(), now() + interval '1 day' FROM synthesis_synthesisrequest
+"""
+
+
 @pytest.fixture
 def alice():
-    """Somebody whose team has four thousand requests, beside another team's four thousand."""
+    """Somebody whose team has four thousand finished requests, beside another team's four thousand."""
     alice, charlie = factories.owner("Alice"), factories.owner("Charlie")
     factories.preset()
     with connection.cursor() as cursor:
         for person in (alice, charlie):
             team = [str(person.actor.team.pk)]
             rows.requests(cursor, 4_000, teams=team, engine="hibari", status="succeeded")
-        cursor.execute("ANALYZE synthesis_synthesisrequest")
+        cursor.execute(_OUTPUTS)
+        cursor.execute("ANALYZE synthesis_synthesisrequest, synthesis_output")
     return alice
 
 

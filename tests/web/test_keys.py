@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import ApiKey
 from accounts.services import keys
@@ -78,6 +80,7 @@ class TestChange:
             "name": "Website",
             "allowed_ips": "127.0.0.1, 10.0.0.0/8",
             "requests_per_minute": "30",
+            "scopes": key.scopes,
         } | fields
         return client.post(f"/team/keys/{key.id}/", sent, headers=headers)
 
@@ -91,6 +94,34 @@ class TestChange:
         key = keys.authenticate(secret, ip="10.1.2.3").api_key
         assert (key.name, key.characters_per_month, key.requests_per_minute) == ("Website", None, 30)
         assert self._post(client, key, headers={}, name="Again").status_code == 302
+
+    def test_what_it_may_do_and_until_when(self, sign_in, alice):
+        key, secret = keys.create(
+            actor=alice.actor, name="Old", expires_at=timezone.now() + timedelta(days=2)
+        )
+        until = key.expires_at
+        client = sign_in(alice)
+        day = timezone.localdate(until)
+        assert self._post(client, key, scopes=["voices:read"], last_day=day.isoformat()).status_code == 200
+        key = keys.authenticate(secret, ip="127.0.0.1").api_key
+        assert (key.scopes, key.expires_at) == (["voices:read"], until)
+        later = day + timedelta(days=30)
+        self._post(client, key, scopes=["voices:read", "usage:read"], last_day=later.isoformat())
+        key.refresh_from_db()
+        assert sorted(key.scopes) == ["usage:read", "voices:read"]
+        assert timezone.localdate(key.expires_at) == later
+        self._post(client, key, last_day="")
+        key.refresh_from_db()
+        assert key.expires_at is None
+        past = self._post(client, key, last_day="2020-01-01")
+        assert (past.status_code, "lies in the past" in past.content.decode()) == (422, True)
+        assert self._post(client, key, scopes=[]).status_code == 422
+
+    def test_nobody_gives_a_key_what_they_may_not_do(self, sign_in, alice, bob):
+        key, _secret = keys.create(actor=bob.actor, name="Bob's")
+        page = sign_in(bob).get("/team/").content.decode()
+        assert 'value="team:write"' not in page
+        assert self._post(sign_in(bob), key, scopes=[*key.scopes, "team:write"]).status_code == 422
 
     def test_what_is_wrong_is_said_beside_it(self, sign_in, alice):
         key, _secret = keys.create(actor=alice.actor, name="Old")
