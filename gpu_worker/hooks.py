@@ -11,11 +11,11 @@ from gpu_worker.worker import Report
 from synthesis.services import dispatch, workers
 
 
-def give_back(worker: str, exit_code: int | None) -> None:
+def give_back(worker: str, exit_code: int | None, stopped: bool) -> None:
     """The requests that `worker` had in hand return to the queue; `exit_code` is for the worker's own log."""
     close_old_connections()
     try:
-        dispatch.abandon(worker=worker)
+        dispatch.abandon(worker=worker, stopped=stopped)
     finally:
         # Needed again in hours or never.
         connection.close()

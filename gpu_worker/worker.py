@@ -77,9 +77,9 @@ HOLDING = frozenset({"pause", "stop"})
 class ResidentWorker(PatientWorker):
     """`loader` is the dotted name of a function that returns the loaded engine, called in the child.
 
-    `on_child_lost` gets the worker's name and the child's exit status and gives back the requests that were
-    in hand. The status is None where no child was lost: at the start, for a predecessor of the same name, and
-    after a job that raised. It is called until it succeeds, and no job is taken before.
+    `on_child_lost` gets the worker's name, the child's exit status and whether somebody had it stopped, and gives back
+    the requests that were in hand. The status is None where no child was lost: at the start, for a predecessor of the
+    same name, and after a job that raised. It is called until it succeeds, and no job is taken before.
 
     `beat` gets a `Report` every five seconds, and at once when an engine begins or ends to load. What it returns is
     an operator's order (`synthesis.models.Worker.Order`), or nothing; `obeyed` hears of those that are done once.
@@ -92,7 +92,7 @@ class ResidentWorker(PatientWorker):
         *,
         loader: str = "gpu_worker.child.load_engine",
         engine: str = "",
-        on_child_lost: Callable[[str, int | None], object] = lambda name, exit_code: None,
+        on_child_lost: Callable[[str, int | None, bool], object] = lambda name, exit_code, stopped: None,
         beat: Callable[[Report], object] = lambda report: None,
         obeyed: Callable[[str, str], object] = lambda name, order: None,
         limits: Limits | None = None,
@@ -111,6 +111,7 @@ class ResidentWorker(PatientWorker):
         self._child: EngineProcess | None = None
         self._loading = True
         self._forced = False
+        self._stopped = False
         self._losses = 0
         self._requests_done = 0
         self._child_requests = 0
@@ -157,6 +158,7 @@ class ResidentWorker(PatientWorker):
         child = self._child
         if self._order == "stop" and self.in_hand and child:
             logger.info("%s: told to stop at once", self.name)
+            self._stopped = True
             child.kill()
 
     def _obey(self) -> None:
@@ -203,7 +205,7 @@ class ResidentWorker(PatientWorker):
         requested = self._shutdown_requested_date
         if requested and (now() - requested).total_seconds() < SAME_SIGNAL_SECONDS:
             return
-        self._forced = True
+        self._forced = self._stopped = True
         if self._child:
             self._child.kill()
 
@@ -211,6 +213,7 @@ class ResidentWorker(PatientWorker):
         """RQ's command to stop the job in hand."""
         child = self._child
         if child and self.in_hand:
+            self._stopped = True
             child.kill()
 
     # --- The child ------------------------------------------------------------------------------------------
@@ -287,7 +290,7 @@ class ResidentWorker(PatientWorker):
         failing = False
         while True:
             try:
-                self._on_child_lost(self.name, exit_code)
+                self._on_child_lost(self.name, exit_code, self._stopped)
             except Exception as error:
                 # The database may be away. A worker that is asked to stop leaves it to the lease.
                 if self._stop_requested:
@@ -297,6 +300,7 @@ class ResidentWorker(PatientWorker):
                 failing = True
                 self._sleep(1.0)
             else:
+                self._stopped = False
                 return
 
     def _sleep(self, seconds: float) -> None:

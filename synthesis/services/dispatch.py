@@ -176,10 +176,13 @@ def fail(
     return True
 
 
-def abandon(*, worker: str) -> int:
-    """Return what `worker` was speaking to the queue, because its process is gone; how many requests."""
+def abandon(*, worker: str, stopped: bool = False) -> int:
+    """Return what `worker` was speaking to the queue, because its process is gone; how many requests.
+
+    `stopped`: somebody wanted it to end, which says nothing against the request.
+    """
     held = SynthesisRequest.objects.filter(status=Status.RUNNING, worker=worker)
-    return _give_up(held)
+    return _give_up(held, stopped=stopped)
 
 
 def expire() -> int:
@@ -187,13 +190,13 @@ def expire() -> int:
     return _give_up(SynthesisRequest.objects.filter(status=Status.RUNNING, lease_until__lt=timezone.now()))
 
 
-def _give_up(held) -> int:  # type: ignore[no-untyped-def]
+def _give_up(held, *, stopped: bool = False) -> int:  # type: ignore[no-untyped-def]
     count = 0
     with transaction.atomic():
         for row in held.select_for_update(skip_locked=True).order_by("id"):
             lost = Attempt.objects.filter(request=row, outcome=Attempt.Outcome.LOST).count() + 1
             row.lease_until = None
-            if lost < MAX_LOST:
+            if stopped or lost < MAX_LOST:
                 row.status = Status.QUEUED
                 row.not_before = timezone.now()
             else:
@@ -214,7 +217,10 @@ def _give_up(held) -> int:  # type: ignore[no-untyped-def]
                     "error_message",
                 ]
             )
-            _end_attempt(row.id, row.attempt, Attempt.Outcome.LOST, "worker_lost")
+            if stopped:
+                _end_attempt(row.id, row.attempt, Attempt.Outcome.RETURNED, "worker_stopped")
+            else:
+                _end_attempt(row.id, row.attempt, Attempt.Outcome.LOST, "worker_lost")
             if row.is_final:
                 deliveries.ended(row)
             events.announce(row, queue_moved=True)

@@ -45,7 +45,7 @@ def test_a_stopped_worker_gives_back_what_it_has_in_hand(bench: Bench) -> None:
     bench.wait("started")
     child = bench.child()
     order(bench, "stop")
-    bench.wait("lost", 2)  # the first one is the start's
+    assert [one["stopped"] for one in bench.wait("lost", 2)] == [False, True]  # the first one is the start's
     until(lambda: not alive(child))
     until(lambda: state(bench) == "paused")
     bench.ring("quick", "later")

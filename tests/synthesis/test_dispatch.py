@@ -135,6 +135,18 @@ def test_what_kills_every_worker_is_given_up():
     assert _usage(alice) == (0, 0)
 
 
+def test_a_worker_that_is_stopped_says_nothing_against_what_it_spoke():
+    alice = factories.owner("Alice")
+    request = factories.submit(alice)
+    for _i in range(dispatch.MAX_LOST + 1):
+        assert _claim()
+        dispatch.abandon(worker="w1", stopped=True)
+    request.refresh_from_db()
+    assert (request.status, request.error_code) == ("queued", "")
+    outcomes = set(request.attempts.values_list("outcome", "error_code"))
+    assert outcomes == {("returned", "worker_stopped")}
+
+
 def test_a_light_team_comes_next_though_another_has_300_queued():
     alice, charlie = factories.owner("Alice"), factories.owner("Charlie")
     for _i in range(30):

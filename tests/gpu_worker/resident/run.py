@@ -23,10 +23,10 @@ def _need_database() -> None:
         raise ConnectionError("the database is away")
 
 
-def give_back(name: str, exit_code: int | None) -> None:
+def give_back(name: str, exit_code: int | None, stopped: bool) -> None:
     """Stands for `dispatch.abandon`."""
     _need_database()
-    journal.write("lost", worker=name, exit_code=exit_code)
+    journal.write("lost", worker=name, exit_code=exit_code, stopped=stopped)
 
 
 def beat(report: Report) -> str:

@@ -14,7 +14,9 @@ enhance("[data-drop]", (drop) => {
     const audio = new Audio();
     audio.preload = "metadata";
     audio.addEventListener("loadedmetadata", () => {
-      if (Number.isFinite(audio.duration)) name.textContent = `${file.name} · ${clock(audio.duration)} · ${megabytes} MB`;
+      // A file that was chosen before may be read later than the one that is there now.
+      const current = input.files?.[0] === file;
+      if (current && Number.isFinite(audio.duration)) name.textContent = `${file.name} · ${clock(audio.duration)} · ${megabytes} MB`;
       URL.revokeObjectURL(audio.src);
     });
     audio.src = URL.createObjectURL(file);
