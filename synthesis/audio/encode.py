@@ -59,6 +59,8 @@ class _Codec:
     streaming: tuple[tuple[str, str], ...] = ()
     #: What undoes the encoder's own change of level.
     gain: float = 1.0
+    #: Of the encoder itself.
+    own: tuple[tuple[str, str], ...] = ()
 
 
 #: Bit rates for one channel of speech at 24 kHz: MPEG-2 Layer III carries at most 160 kbit/s there, and
@@ -66,9 +68,17 @@ class _Codec:
 #: seek exactly.
 _CODECS: dict[str, _Codec] = {
     # ID3 2.3 is what every player reads. The Xing header holds the length, which a stream does not know. LAME
-    # plays everything at 95 %.
+    # plays everything at 95 %. Of its levels of effort (0 most, 2 the default) 5 takes two thirds of the time, and what
+    # comes out is as near to what went in: 0.8 dB of spectral distance below 8 kHz for both, over ten recordings.
     "mp3": _Codec(
-        "mp3", "libmp3lame", 96_000, _MPEG_RATES, (("id3v2_version", "3"),), (("write_xing", "0"),), 1 / 0.95
+        "mp3",
+        "libmp3lame",
+        96_000,
+        _MPEG_RATES,
+        (("id3v2_version", "3"),),
+        (("write_xing", "0"),),
+        1 / 0.95,
+        (("compression_level", "5"),),
     ),
     # FFmpeg's WAV writer declares the maximum length (0xFFFFFFFF) where it cannot go back.
     "wav": _Codec("wav", "pcm_s16le"),
@@ -272,7 +282,9 @@ class _ContainerOutput:
         if streaming:
             options |= dict(codec.streaming)
         self._container = av.open(target, "w", format=codec.container, container_options=options)
-        stream = self._container.add_stream(codec.name, rate=self.rate, layout="mono")
+        stream = self._container.add_stream(
+            codec.name, rate=self.rate, layout="mono", options=dict(codec.own)
+        )
         if not isinstance(stream, AudioStream):  # pragma: no cover - for the type checker
             raise TypeError(codec.name)
         if codec.gain != 1.0:

@@ -58,7 +58,7 @@ def create(
     """Have a dialogue spoken: all of its lines, or (quota, a voice that is gone, a text that cannot be) none.
 
     `cast` has a voice (its id) for each speaker; `pause` in seconds between lines that say nothing themselves. Raises
-    what `submission` raises, with the number of the line in its message.
+    what `submission` raises, with the number of the line in its message, as its author counts them.
     """
     actor.require(permissions.SYNTHESES_WRITE)
     if not lines:
@@ -82,7 +82,7 @@ def create(
             team=actor.team, user=actor.user, title=title, format=format, pause=pause, cast=dict(cast)
         )
         for number, line in enumerate(lines, 1):
-            request = _speak(actor, script, number, line.speaker, line.text)
+            request = _speak(actor, script, number, line.speaker, line.text, at=line.line)
             ScriptLine.objects.create(
                 script=script,
                 number=number,
@@ -111,7 +111,10 @@ def retry(*, actor: Actor, script_id: UUID, number: int) -> ScriptLine:
     return line
 
 
-def _speak(actor: Actor, script: Script, number: int, speaker: str, text: str) -> SynthesisRequest:
+def _speak(
+    actor: Actor, script: Script, number: int, speaker: str, text: str, *, at: int = 0
+) -> SynthesisRequest:
+    """Submit a line; `at` is where it stands in the text that it came in."""
     try:
         planned = submission.plan(
             actor=actor,
@@ -125,7 +128,9 @@ def _speak(actor: Actor, script: Script, number: int, speaker: str, text: str) -
         return submission.submit(actor=actor, planned=planned)
     except InvalidInput as error:
         raise InvalidInput(
-            _("Line %(n)d: %(problem)s") % {"n": number, "problem": error}, code=error.code, param="text"
+            _("Line %(n)d: %(problem)s") % {"n": at or number, "problem": error},
+            code=error.code,
+            param="text",
         ) from None
 
 

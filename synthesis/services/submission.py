@@ -235,7 +235,7 @@ def enqueue(
         api_key=actor.api_key,
         source=source or actor.source,
         voice=planned.voice,
-        voice_version=planned.voice.current_version,
+        voice_version_id=planned.voice.current_version_id,
         engine=settings.CHORUS_ENGINE,
         cloning=planned.cloning,
         title=planned.title,
@@ -295,7 +295,7 @@ def find_voice(actor: Actor, voice: str) -> Voice:
     """
     if not voice.isprintable():  # among others NUL, which the database refuses to look for
         raise UnknownVoice(param="voice")
-    found = _named(Voice.objects.usable(actor).select_related("current_version"), voice)
+    found = _named(Voice.objects.usable(actor), voice)
     if found is None:
         if blocked := _named(Voice.objects.blocked(actor), voice):
             raise BlockedVoice(blocked.taken_down_reason)

@@ -7,7 +7,7 @@ import io
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 #: "Anna: Good morning." with a Latin or a Chinese colon; the name is short and has no full stop in it. Neither
 #: "http://…" nor "5:30" begins with a name. Without words it is somebody who says nothing.
@@ -25,11 +25,14 @@ _MOST_PAUSE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one speaker says; `pause` in seconds after it, None where nothing is said about it."""
+    """What one speaker says; `pause` in seconds after it, None where nothing is said about it. It stands in line `line`
+    of the text, from 1.
+    """
 
     speaker: str
     text: str
     pause: float | None = None
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def _read(source: str) -> list[Line | Problem]:
     source = source.lstrip()
     found = list(_subtitles(source)) if _TIMES.search(source) else _table(source)
     found = list(_play(source)) if found is None else found
-    return [replace(one, line=one.line + before) if isinstance(one, Problem) else one for one in found]
+    return [replace(one, line=one.line + before) for one in found]
 
 
 def _play(source: str) -> Iterator[Line | Problem]:
@@ -71,7 +74,7 @@ def _play(source: str) -> Iterator[Line | Problem]:
         match = _SPOKEN.fullmatch(text)
         if match:
             speaker, text = match.group(1).strip(), (match.group(2) or "").strip()
-        yield Line(speaker, text) if text else Problem(number, "silent", speaker)
+        yield Line(speaker, text, line=number) if text else Problem(number, "silent", speaker)
 
 
 def _table(source: str) -> list[Line | Problem] | None:
@@ -108,7 +111,7 @@ def _row(row: list[str], columns: dict[str, int | None], number: int) -> Line | 
     seconds = _number(pause)
     if pause and seconds is None:
         return Problem(number, "pause", pause)
-    return Line(speaker, text, seconds)
+    return Line(speaker, text, seconds, number)
 
 
 def _cell(row: list[str], place: int | None) -> str:
@@ -124,26 +127,27 @@ def _number(value: str) -> float | None:
 
 
 def _subtitles(source: str) -> Iterator[Line | Problem]:
-    found: list[tuple[float, float, str, str]] = []
+    found: list[tuple[float, float, str, str, int]] = []
     speaker, at = "", 0
     for block in re.split(r"\n\s*\n", source):
         at = source.index(block, at)
         times = _TIMES.search(block)
         if times is None:
             continue
+        number = source.count("\n", 0, at) + 1
         start, end = _seconds(times.groups()[:4]), _seconds(times.groups()[4:])
         text = " ".join(_MARKUP.sub("", block[times.end() :]).split())
         match = _SPOKEN.fullmatch(text)
         if match:
             speaker, text = match.group(1).strip(), (match.group(2) or "").strip()
         if text:
-            found.append((start, end, speaker, text))
+            found.append((start, end, speaker, text, number))
         elif match:
-            yield Problem(source.count("\n", 0, at) + 1, "silent", speaker)
+            yield Problem(number, "silent", speaker)
         at += len(block)
-    for place, (_start, end, name, text) in enumerate(found):
+    for place, (_start, end, name, text, number) in enumerate(found):
         gap = found[place + 1][0] - end if place + 1 < len(found) else 0.0
-        yield Line(name, text, round(min(max(gap, 0.0), _MOST_PAUSE), 2))
+        yield Line(name, text, round(min(max(gap, 0.0), _MOST_PAUSE), 2), number)
 
 
 def _seconds(parts: tuple[str | None, ...]) -> float:

@@ -45,6 +45,13 @@ def script(sign_in, alice, voices):
     return Script.objects.get()
 
 
+def test_what_cannot_be_spoken_is_named_by_the_line_that_its_author_sees(sign_in, alice, voices):
+    answer = sign_in(alice).post("/scripts/", sent(voices, text="Anna: Good morning.\n\n\nBen: 😀"))
+    assert answer.status_code == 422
+    assert "Line 4: " in answer.content.decode()
+    assert not SynthesisRequest.objects.exists()
+
+
 def speak(count: int) -> None:
     """Each line a tone of a second."""
     for _line in range(count):
