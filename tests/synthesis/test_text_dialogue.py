@@ -82,7 +82,11 @@ def test_no_names():
 
 
 def test_lines_know_where_they_stand():
-    assert [line.line for line in read("\n\nAnna: Good morning!\n\nBen: Good morning.\nAnd more.")] == [3, 5, 6]
+    assert [line.line for line in read("\n\nAnna: Good morning!\n\nBen: Good morning.\nAnd more.")] == [
+        3,
+        5,
+        6,
+    ]
     assert [line.line for line in read('role,text\nAnna,"Two\nlines"\n\nBen,Yes.')] == [2, 5]
     srt = "1\n00:00:01,000 --> 00:00:02,000\nAnna: Hello.\n\n2\n00:00:03,000 --> 00:00:04,000\nBen: Hello."
     assert [line.line for line in read(srt)] == [1, 5]
