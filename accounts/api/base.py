@@ -82,17 +82,25 @@ class ApiView(APIView):
         if method not in self.required_scopes:  # 405, whatever else is wrong
             return
         check_known(request.query_params, self.query_names.get(method, ()))
+        for name, values in request.query_params.lists():
+            if len(values) > 1:
+                raise InvalidInput(
+                    _("“%(name)s” stands in the address %(n)d times. Send it once.")
+                    % {"name": name, "n": len(values)},
+                    code="parameter_repeated",
+                    param=name,
+                )
 
     def hit(self) -> None:
         """Count this request against the requests per minute; LimitReached when there were too many."""
         self._window = rates.hit(self.actor)
 
     def idempotency_key(self) -> str | None:
-        """The header's value; InvalidInput when it is not printable ASCII."""
+        """The header's value; InvalidInput when it is empty or not printable ASCII."""
         key = self.request.headers.get("Idempotency-Key")
-        if key and not (key.isascii() and key.isprintable()):
+        if key is not None and not (key.strip() and key.isascii() and key.isprintable()):
             raise InvalidInput(
-                _("An Idempotency-Key has only printable ASCII characters."),
+                _("An Idempotency-Key has printable ASCII characters only, and at least one."),
                 code="idempotency_key_invalid",
                 param="Idempotency-Key",
             )

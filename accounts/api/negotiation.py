@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import io
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +11,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from accounts import strict_json
 from accounts.errors import InvalidInput, PayloadTooLarge
 
 #: Bytes of a JSON body. 20,000 characters are at most 240,000 bytes of JSON escapes; the rest is room.
@@ -41,7 +39,7 @@ class AlwaysJson(BaseContentNegotiation):
 
 
 class JsonParser(BaseParser):
-    """A JSON object of at most JSON_BYTES, without NaN and Infinity, in UTF-8."""
+    """A JSON object of at most JSON_BYTES, in UTF-8, as `strict_json` reads it."""
 
     media_type = "application/json"
 
@@ -53,9 +51,7 @@ class JsonParser(BaseParser):
         if len(data) > JSON_BYTES:
             raise too_large(JSON_BYTES)
         try:
-            value = json.load(codecs.getreader("utf-8-sig")(io.BytesIO(data)), parse_constant=_refuse)
-        except RecursionError:
-            raise _malformed(_("it is nested too deeply")) from None
+            value = strict_json.loads(data.decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise _malformed(_("it is not UTF-8")) from None
         except ValueError as error:
@@ -63,10 +59,6 @@ class JsonParser(BaseParser):
         if not isinstance(value, dict):
             raise _malformed(_("it must be an object: {…}"))
         return value
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(_("%(constant)s is not JSON") % {"constant": constant})
 
 
 def _malformed(reason: str) -> InvalidInput:

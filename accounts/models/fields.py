@@ -11,8 +11,18 @@ from django.utils.translation import gettext as _
 
 
 def normal_network(value: str) -> str:
-    """ "10.0.0.0/8" of "10.0.0.1/8", and a single address without a length; ValueError for what is neither."""
+    """ "10.0.0.0/8" of "10.0.0.1/8", and a single address without a length; ValueError for what is neither, and for an
+    address with a zone ("fe80::1%eth0"), which means something on one machine only.
+
+    IPv4 that is written as IPv6 ("::ffff:10.0.0.1") is what callers are compared as: IPv4.
+    """
     network = ipaddress.ip_network(value.strip(), strict=False)
+    if isinstance(network, ipaddress.IPv6Network):
+        if network.network_address.scope_id is not None:
+            raise ValueError(value)
+        mapped = network.network_address.ipv4_mapped
+        if mapped is not None and network.prefixlen >= 96:
+            network = ipaddress.ip_network((mapped, network.prefixlen - 96))
     return str(network.network_address) if network.num_addresses == 1 else str(network)
 
 

@@ -81,9 +81,11 @@ def create(
 
 def _checked_name(name: str) -> str:
     name = name.strip()
-    if not name or len(name) > 100:
+    if not name or len(name) > 100 or not name.isprintable():
         raise InvalidInput(
-            _("Give the key a name of 1 to 100 characters."), code="name_invalid", param="name"
+            _("Give the key a name of 1 to 100 characters, none of them a control character."),
+            code="name_invalid",
+            param="name",
         )
     return name
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, TooManyFieldsSent, TooManyFilesSent
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
@@ -88,6 +88,10 @@ def translate(error: BaseException) -> ChorusError | None:
             converted = ChorusError(str(error.detail), code=str(error.default_code))
             converted.status = error.status_code
             return converted
+        case TooManyFieldsSent() | TooManyFilesSent():
+            return InvalidInput(
+                _("The form has more parts than are taken here. Send fewer at once."), code="too_many_parts"
+            )
         case OperationalError() | InterfaceError():
             logger.error("The database does not answer", exc_info=error)
             return Unavailable(retry_after=5)

@@ -47,4 +47,7 @@ class RequestId:
         given = request.headers.get("x-request-id", "")
         identifier = given if _ACCEPTED.fullmatch(given) else uuid.uuid4().hex
         request.request_id = identifier  # type: ignore[attr-defined]
+        # What is sent here is UTF-8. Django would take the address for whatever encoding a caller names for the body:
+        # for one that is none of text (“base64”) nothing could be answered any more.
+        request._encoding = None  # type: ignore[attr-defined]
         return identifier

@@ -80,7 +80,9 @@ http://:{port} {{
 		}}
 	}}
 	handle {{
-		encode zstd gzip
+		# Of an answer to HEAD it would tell the length of nothing, packed.
+		@whole not method HEAD
+		encode @whole zstd gzip
 		reverse_proxy unix/web.sock {{
 			{web_upstream}
 		}}

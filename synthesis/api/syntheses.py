@@ -144,7 +144,8 @@ class SynthesesView(HoldingView):
         """Queue a text to be spoken. Nothing is charged unless it succeeds."""
         self.hit()
         values = self.read(SynthesisCreateSerializer)
-        if self.query(_DryRunSerializer).get("dry_run"):
+        # Not `query`, for which an empty value is none: whoever meant a dry run must not be charged.
+        if self.read(_DryRunSerializer, request.query_params.dict()).get("dry_run"):
             return Response(_estimate(self.actor, submission.plan(actor=self.actor, **values)))
 
         def work() -> tuple[int, dict[str, Any]]:

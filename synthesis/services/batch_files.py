@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from accounts import strict_json
 from accounts.errors import ChorusError, InvalidInput
 
 #: Bytes of a file, and rows in it. 10,000 rows are a day of speech on one GPU.
@@ -253,10 +253,9 @@ def _read_jsonl(text: str, problems: Problems) -> Iterator[Row]:
             continue
         number += 1
         try:
-            value = json.loads(entry, parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
-            reason = str(error) if isinstance(error, ValueError) else _("it is nested too deeply")
-            message = _("This is no JSON: %(reason)s.") % {"reason": reason}
+            value = strict_json.loads(entry)
+        except ValueError as error:
+            message = _("This is no JSON: %(reason)s.") % {"reason": error}
             problems.add(number, line, "", InvalidInput(message, code="malformed_json"))
             yield Row(number, line, {})
             continue
@@ -266,10 +265,6 @@ def _read_jsonl(text: str, problems: Problems) -> Iterator[Row]:
             yield Row(number, line, {})
             continue
         yield Row(number, line, _from_object(value, number, line, problems))
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(_("%(constant)s is not JSON") % {"constant": constant})
 
 
 def _from_object(given: dict[str, Any], row: int, line: int, problems: Problems) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def batch(found: Batch, state: State, *, urls: Mapping[str, str]) -> dict[str, A
         "counts": state.counts,
         "characters": found.characters,
         "characters_charged": state.characters,
-        "audio_seconds": state.audio_seconds,
+        "audio_seconds": round(state.audio_seconds, 3),
         "source": found.source,
         "webhook": found.webhook or None,
         "created_at": found.created_at,
