@@ -165,6 +165,9 @@ async def pieces(watch: watching.Watch) -> AsyncIterator[Piece]:
         for index, segment in enumerate(segments):
             sent = 0
             while True:
+                if watching.is_ending() and index == 0 and not sent:
+                    # Nothing was heard yet: better an answer that says so than a file that breaks off.
+                    raise Ended
                 entry = await stream.next_of(segment.index, wait=not _is_stored(watch, index))
                 if entry is not None and entry.offset <= sent:
                     if entry.samples is None:

@@ -67,12 +67,16 @@ class Watch:
         return True
 
     async def until_final(self, within: float) -> bool:
-        """Wait for the end of the request; False when it has not come in `within` seconds."""
+        """Wait for the end of the request; False when it has not come in `within` seconds, or the process ends."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within):
-                while self.state is None or not self.state.is_final:
+                while not is_ending() and (self.state is None or not self.state.is_final):
                     await self.change(within)
         return self.state is not None and self.state.is_final
+
+    def wake(self) -> None:
+        """Have whoever waits for a change look around."""
+        self._changed.set()
 
     def _see(self, state: State | None) -> None:
         if state != self.state:
@@ -114,6 +118,12 @@ class _Hub:
                     task.add_done_callback(self._ending.discard)
                     task.cancel()
                 self._tasks = []
+
+    def wake(self) -> None:
+        """Wake every watcher."""
+        for watches in self._watches.values():
+            for watch in watches:
+                watch.wake()
 
     def _look_at(self, request_id: UUID) -> None:
         self._dirty.add(request_id)
@@ -189,6 +199,20 @@ async def release_thread() -> None:
 
 
 _hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, _Hub] = WeakKeyDictionary()
+_ending = False
+
+
+def is_ending() -> bool:
+    """Whether the process has been told to end: whoever still waits is better answered than cut off."""
+    return _ending
+
+
+def end() -> None:
+    """Have nobody wait any longer. For a signal's handler."""
+    global _ending
+    _ending = True
+    for loop, hub in list(_hubs.items()):
+        loop.call_soon_threadsafe(hub.wake)
 
 
 def watch(request_id: UUID) -> AbstractAsyncContextManager[Watch]:

@@ -26,11 +26,14 @@ from redis.exceptions import RedisError
 from rest_framework.request import Request
 
 from accounts.api.base import ApiView
+from accounts.errors import Unavailable
 from accounts.redis import client
 from synthesis import events, listening, watching
 from synthesis.models import SynthesisRequest
 from synthesis.models.requests import FINAL
 
+#: Another process is there again after so many seconds.
+_RESTART_SECONDS = 2
 #: `Prefer: wait` without a number, and the most that a number can ask for (Replicate's), in seconds.
 WAIT_SECONDS = 60
 _WAIT = re.compile(r"\bwait(?:\s*=\s*\"?(\d{1,6})\"?)?(?=\s*(?:[,;]|$))", re.ASCII | re.IGNORECASE)
@@ -40,7 +43,8 @@ _WAIT = re.compile(r"\bwait(?:\s*=\s*\"?(\d{1,6})\"?)?(?=\s*(?:[,;]|$))", re.ASC
 class Hold:
     """Wait up to `seconds` for the end of a request, then answer with `finish`, in the view that returned this.
 
-    `abandon` is called when the caller hangs up before that; without it the request goes on.
+    `abandon` is called when the caller hangs up before that, and says whether there was something to give up; without
+    it the request goes on.
     """
 
     view: HoldingView
@@ -50,7 +54,12 @@ class Hold:
     abandon: Callable[[], object] | None = None
 
     def answer(self) -> HttpResponseBase:
-        """What `finish` returns, or its error, as the view's response."""
+        """What `finish` returns, or its error, as the view's response.
+
+        When the process ends, a request that nobody could come back for is given up, and the caller told to try again.
+        """
+        if watching.is_ending() and self.abandon is not None and self.abandon():
+            return self.view.resume(_unavailable)
         return self.view.resume(self.finish)
 
 
@@ -64,6 +73,10 @@ class Live(Hold):
 
     listen: Callable[[watching.Watch], AsyncIterator[bytes]]
     respond: Callable[[AsyncIterator[bytes]], HttpResponseBase]
+
+
+def _unavailable() -> HttpResponseBase:
+    raise Unavailable(retry_after=_RESTART_SECONDS)
 
 
 class HoldingView(ApiView):

@@ -154,3 +154,27 @@ def test_bodies_are_bounded_before_they_are_read(streams, alice):
     assert (response.status_code, response.json()["error"]["code"]) == (413, "payload_too_large")
     response = streams.request("POST", SPEECH, alice, content=endless())
     assert (response.status_code, response.json()["error"]["code"]) == (411, "length_required")
+
+
+def test_who_waits_is_answered_when_the_process_is_told_to_end(alice):
+    """Speech is given up, and may be asked for again at once; who only waited for a request learns its id."""
+    redis_client().flushdb()
+    with asgi.serve() as streams:
+        waiting = [
+            streams.begin("POST", SPEECH, alice, json=BODY),
+            streams.begin("POST", SPEECH, alice, json=BODY | {"stream_format": "audio"}),
+            streams.begin("POST", SYNTHESES, alice, json=OURS, headers={"prefer": "wait=60"}),
+        ]
+        _until(lambda: SynthesisRequest.objects.count() == 3)
+        time.sleep(0.5)
+        streams.process.terminate()
+        *speech, request = [one.result(20) for one in waiting]
+        for answer in speech:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+            assert answer.headers["retry-after"] == "2"
+        assert (request.status_code, request.json()["status"]) == (201, "queued")
+    assert sorted(SynthesisRequest.objects.values_list("status", flat=True)) == [
+        "canceled",
+        "canceled",
+        "queued",
+    ]
