@@ -21,6 +21,8 @@ from gpu_worker import processes, resident
 from gpu_worker.messages import Begun, Message, NotReady, Outcome, Promise, Ready, Task
 
 if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
     from gpu_worker.engines.base import Engine
 
 #: Promises are passed on at most once in so many seconds: a fast engine finishes hundreds of segments in one.
@@ -49,10 +51,27 @@ class _Line:
             self.send(Promise(within))
 
 
+def end_with_the_lease(connection: BaseDatabaseWrapper, **_signal: object) -> None:
+    """Have PostgreSQL end a connection that rests within a transaction for as long as a lease lasts.
+
+    A process that stands still there (its machine swaps, somebody stopped it) would keep its request locked, and
+    nobody could take it over.
+    """
+    from django.conf import settings
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('idle_in_transaction_session_timeout', %s, false)",
+            [f"{settings.CHORUS_LEASE_SECONDS}s"],
+        )
+
+
 def load_engine() -> Engine:
     """The engine that the settings name, loaded; raises EngineUnavailable."""
     from django.conf import settings
+    from django.db.backends.signals import connection_created
 
+    connection_created.connect(end_with_the_lease)
     # The first request should not wait for the imports of its job.
     from gpu_worker import engines, jobs  # noqa: F401
 

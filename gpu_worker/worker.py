@@ -280,6 +280,9 @@ class ResidentWorker(PatientWorker):
 
     def _note_loss(self, lost: ChildLost, when: str) -> None:
         self._child = None
+        if self._stopped:  # as somebody wanted it: nothing is wrong with the engine
+            logger.info("%s: %s %s", self.name, lost, when)
+            return
         self._losses += 1
         self._last_error = str(lost)
         logger.error("%s: %s %s", self.name, lost, when)

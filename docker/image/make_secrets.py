@@ -39,10 +39,18 @@ def write(path: Path, value: str) -> None:
 def certificate(domain: str) -> None:
     """A certificate of our own for the first start: browsers warn until a real one is put in its place."""
     chain, key = TLS / "fullchain.pem", TLS / "privkey.pem"
-    if chain.exists() and key.exists():
-        return
-    TLS.mkdir(parents=True, exist_ok=True)
-    subprocess.run(
+    try:
+        if chain.exists() and key.exists():
+            return
+        if chain.is_symlink() or key.is_symlink():
+            sys.exit(
+                "chorus: the certificate's files are links that lead nowhere in a container (certbot's `live` has"
+                " such): copy the files themselves into the folder of CHORUS_CERTIFICATES"
+            )
+        TLS.mkdir(parents=True, exist_ok=True)
+    except PermissionError:
+        sys.exit(f"chorus: let user {os.getuid()} read the folder of CHORUS_CERTIFICATES")
+    done = subprocess.run(
         [
             *(
                 "openssl",
@@ -57,10 +65,15 @@ def certificate(domain: str) -> None:
             *("-days", "825", "-subj", f"/CN={domain}", "-addext", f"subjectAltName=DNS:{domain}"),
             *("-keyout", str(key), "-out", str(chain)),
         ],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        check=False,
+        capture_output=True,
+        text=True,
     )
+    if done.returncode != 0:
+        sys.exit(
+            f"chorus: no certificate can be made in the folder of CHORUS_CERTIFICATES (user {os.getuid()}): put"
+            f" fullchain.pem and privkey.pem there\n{done.stderr.strip()}"
+        )
     key.chmod(0o444)
     print(f"chorus: made a self-signed certificate for {domain}", flush=True)
 

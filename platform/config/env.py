@@ -57,6 +57,22 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
         raise ImproperlyConfigured(f"{name} must look like 10.0.0.1, 192.168.0.0/16.") from None
 
 
+def origin(name: str, default: str) -> str:
+    """The address of a site, "https://voice.example.org:8443", as browsers name it: without the port where it is the
+    scheme's own, and without a slash at the end.
+    """
+    given = text(name, default)
+    try:
+        url = urlsplit(given)
+        usual = {"http": 80, "https": 443}[url.scheme]
+        if not url.hostname or url.path.strip("/") or url.query:
+            raise ValueError(given)
+        host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+        return f"{url.scheme}://{host}" + (f":{url.port}" if url.port not in (None, usual) else "")
+    except (KeyError, ValueError):
+        raise ImproperlyConfigured(f"{name} must look like https://voice.example.org.") from None
+
+
 def database(name: str) -> dict[str, object]:
     """Django's DATABASES entry from postgres://user:password@host:port/name?option=value."""
     url = urlsplit(text(name))

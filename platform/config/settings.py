@@ -20,7 +20,7 @@ CHORUS_VERSION = "0.1.0"
 
 # --- The service ------------------------------------------------------------------------------------------------
 CHORUS_ENGINE = env.text("CHORUS_ENGINE", "kokoro")
-CHORUS_BASE_URL = env.text("CHORUS_BASE_URL", "http://127.0.0.1:8000").rstrip("/")
+CHORUS_BASE_URL = env.origin("CHORUS_BASE_URL", "http://127.0.0.1:8000")
 CHORUS_MODELS_DIR = Path(env.text("CHORUS_MODELS_DIR", str(Path(sys.prefix) / "share" / "chorus")))
 #: The words of users appear in logs only when an operator asks for it.
 CHORUS_LOG_TEXT = env.boolean("CHORUS_LOG_TEXT")

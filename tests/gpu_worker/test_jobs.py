@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from django.db import connection
 from django.utils import timezone
 
 from accounts.models import UsageCounter
-from gpu_worker import jobs, resident
+from gpu_worker import child, jobs, resident
 from gpu_worker.engines import load_engine
 from gpu_worker.engines.base import Audio, Failed, Finished
 from synthesis import storage
@@ -309,3 +311,28 @@ def _echo(job):
     samples, _rate = soundfile.read(io.BytesIO(job.source_audio()), dtype="float32")
     yield Audio(job.key, samples)
     yield Finished(job.key)
+
+
+def test_a_worker_that_stands_still_keeps_no_request_locked(settings):
+    """Stopped within a transaction it would, for ever: then neither its lease's end nor another worker could help."""
+    settings.CHORUS_LEASE_SECONDS = 1
+    alice = factories.owner("Alice")
+    request = factories.submit(alice)
+    dispatch.claim(worker="still", engine="hibari")
+    SynthesisRequest.objects.update(lease_until=timezone.now())
+    still = connection.copy()
+    still.connect()
+    try:
+        child.end_with_the_lease(still)
+        still.set_autocommit(False)
+        with still.cursor() as cursor:
+            cursor.execute("SELECT FROM synthesis_synthesisrequest WHERE id = %s FOR UPDATE", [request.id])
+        assert dispatch.expire() == 0
+        end = time.monotonic() + 20
+        while dispatch.expire() == 0:
+            assert time.monotonic() < end, "it is locked"
+            time.sleep(0.1)
+    finally:
+        still.close()
+    request.refresh_from_db()
+    assert request.status == "queued"

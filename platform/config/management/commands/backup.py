@@ -35,6 +35,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """One backup, or one after the other until SIGTERM; with --every a failure is logged and tried again."""
+        if options["keep"] < 0:
+            raise CommandError("--keep takes how many backups to keep: 1 or more, or 0 to remove none")
         if not options["every"]:
             try:
                 self._once(options)
