@@ -156,14 +156,17 @@ async def _begin(live: Live) -> AsyncIterator[bytes] | None:
 
 
 async def _heard(live: Live) -> AsyncGenerator[bytes, None]:
-    complete = False
+    over = False
     try:
         async with watching.watch(live.request_id) as seen:
             async for data in live.listen(seen):
                 yield data
-        complete = True
+        over = True
+    except listening.Ended:
+        over = True
+        raise
     finally:
-        if not complete and live.abandon is not None:
+        if not over and live.abandon is not None:
             _in_background(live.abandon)
 
 

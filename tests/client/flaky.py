@@ -38,8 +38,8 @@ class Flaky:
             request = inner.recv(65536)
             self.seen.append(request)
             room = self._room(request)
+            outer.sendall(request)  # first: what follows of it must not overtake it
             threading.Thread(target=self._forward, args=(inner, outer), daemon=True).start()
-            outer.sendall(request)
             while room and (piece := outer.recv(min(65536, room))):
                 inner.sendall(piece)
                 room -= len(piece)
