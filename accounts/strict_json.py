@@ -33,9 +33,9 @@ def _whole(digits: str) -> int:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        names = [name for name, _value in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(_("“%(name)s” stands there twice") % {"name": twice[:100]})
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValueError(_("“%(name)s” stands there twice") % {"name": name[:100]})
+        values[name] = value
     return values

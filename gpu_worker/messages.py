@@ -48,13 +48,14 @@ class Outcome:
     """The end of a task, from the child or, when the child was lost (`exit_code` is set), from the parent.
 
     `error` is empty for success; it names the exception and where it was raised, never its message, which may
-    hold a user's words. `retire` is the reason to replace the child.
+    hold a user's words. `retire` is the reason to replace the child; `stopped`: somebody had it ended.
     """
 
     requests: int = 0
     error: str = ""
     retire: str = ""
     exit_code: int | None = None
+    stopped: bool = False
 
 
 Message = Ready | NotReady | Begun | Promise | Outcome

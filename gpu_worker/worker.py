@@ -278,22 +278,25 @@ class ResidentWorker(PatientWorker):
         child, self._child = self._child, None
         return child.close(0.0 if self._forced else 5.0) if child else 0
 
-    def _note_loss(self, lost: ChildLost, when: str) -> None:
+    def _note_loss(self, lost: ChildLost, when: str) -> bool:
+        """Whether somebody had it stopped, so that nothing is wrong with the engine."""
         self._child = None
-        if self._stopped:  # as somebody wanted it: nothing is wrong with the engine
-            logger.info("%s: %s %s", self.name, lost, when)
-            return
+        stopped, self._stopped = self._stopped, False
+        if stopped:
+            logger.info("%s: %s, as somebody wanted it", self.name, lost)
+            return True
         self._losses += 1
         self._last_error = str(lost)
         logger.error("%s: %s %s", self.name, lost, when)
+        return False
 
-    def _give_back(self, exit_code: int | None) -> None:
+    def _give_back(self, exit_code: int | None, stopped: bool = False) -> None:
         """Return the requests of a lost child to the queue. Before the next job is taken: later, they could
         not be told from that job's."""
         failing = False
         while True:
             try:
-                self._on_child_lost(self.name, exit_code, self._stopped)
+                self._on_child_lost(self.name, exit_code, stopped)
             except Exception as error:
                 # The database may be away. A worker that is asked to stop leaves it to the lease.
                 if self._stop_requested:
@@ -303,7 +306,6 @@ class ResidentWorker(PatientWorker):
                 failing = True
                 self._sleep(1.0)
             else:
-                self._stopped = False
                 return
 
     def _sleep(self, seconds: float) -> None:
@@ -332,12 +334,12 @@ class ResidentWorker(PatientWorker):
             if outcome.error:
                 # Also where the child lives: what it raised may have kept it from noting how its requests
                 # ended.
-                self._give_back(outcome.exit_code)
+                self._give_back(outcome.exit_code, outcome.stopped)
         finally:
             self.in_hand = None
         self._requests_done += outcome.requests
         self._child_requests += outcome.requests
-        if outcome.error:
+        if outcome.error and not outcome.stopped:
             self._last_error = outcome.error.rstrip().rpartition("\n")[2]
             logger.error("%s: a job failed: %s", self.name, outcome.error)
         if outcome.exit_code is None:
@@ -359,7 +361,9 @@ class ResidentWorker(PatientWorker):
             try:
                 return watch.follow(child, task)
             except ChildLost as lost:
-                why = watch.verdict or ("it was stopped" if job.id == self._stopped_job_id else "")
-                self._note_loss(lost, why or ("in the middle of a job" if watch.begun else "before a job"))
+                where = "in the middle of a job" if watch.begun else "before a job"
+                stopped = self._note_loss(lost, watch.verdict or where)
+                why = "it was stopped" if stopped else watch.verdict
                 if watch.begun or why or self._stop_requested or self._losses >= LOADING_LOSSES:
-                    return Outcome(error=f"{lost}: {why}" if why else str(lost), exit_code=lost.exit_code)
+                    error = f"{lost}: {why}" if why else str(lost)
+                    return Outcome(error=error, exit_code=lost.exit_code, stopped=stopped)

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 
 from accounts.actors import Actor
 from accounts.api.authentication import uses_elevenlabs
-from accounts.api.fields import check_known
+from accounts.api.fields import check_known, check_once
 from accounts.api.negotiation import JSON_BYTES, too_large
 from accounts.errors import ChorusError, InvalidInput, LimitReached, NotFound
 from accounts.services import limits, rates
@@ -82,14 +82,7 @@ class ApiView(APIView):
         if method not in self.required_scopes:  # 405, whatever else is wrong
             return
         check_known(request.query_params, self.query_names.get(method, ()))
-        for name, values in request.query_params.lists():
-            if len(values) > 1:
-                raise InvalidInput(
-                    _("“%(name)s” stands in the address %(n)d times. Send it once.")
-                    % {"name": name, "n": len(values)},
-                    code="parameter_repeated",
-                    param=name,
-                )
+        check_once(request.query_params)
 
     def hit(self) -> None:
         """Count this request against the requests per minute; LimitReached when there were too many."""

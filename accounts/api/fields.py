@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
@@ -95,6 +96,17 @@ def check_known(given: Iterable[Any], known: Collection[str], *, elsewhere: Coll
     else:
         words = _("“%(name)s” is not known here: this address takes none.") % {"name": shown}
     raise InvalidInput(words, code="unknown_field", param=shown)
+
+
+def check_once(given: MultiValueDict[str, Any]) -> None:
+    """InvalidInput for the first name that was sent several times: which of its values was meant cannot be told."""
+    for name, values in given.lists():
+        if len(values) > 1:
+            raise InvalidInput(
+                _("“%(name)s” was sent %(n)d times. Send it once.") % {"name": name, "n": len(values)},
+                code="parameter_repeated",
+                param=name,
+            )
 
 
 def _nearest(name: str, known: Collection[str]) -> str | None:

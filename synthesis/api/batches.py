@@ -20,7 +20,7 @@ from rest_framework.response import Response
 
 from accounts import filenames, permissions
 from accounts.api.base import ApiView, parse_id
-from accounts.api.fields import KnownFields, check_known
+from accounts.api.fields import KnownFields, check_known, check_once
 from accounts.api.negotiation import FORM_BYTES
 from accounts.api.pagination import InOrder, page
 from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PAGE, errors, page_of
@@ -217,6 +217,7 @@ def _file(body: Any) -> tuple[bytes, str, dict[str, str]]:
             _("Send the file as “file” of a form, or as the body itself."), code="missing_field", param="file"
         )
     check_known(body, BatchCreateSerializer().fields)
+    check_once(body)
     form = _strings(body)
     # One byte more than is taken: the file is refused by its size.
     return upload.read(batch_files.FILE_BYTES + 1), "", {**form, "filename": _printable(upload.name or "")}

@@ -113,3 +113,17 @@ def test_a_name_that_cannot_be_seen(client, alice):
         "/v1/keys", {"name": "\u202e"}, content_type="application/json", headers=alice.headers
     )
     assert _code(answer) == (400, "name_invalid")
+
+
+def test_a_batch_of_two_files(client, alice):
+    files = [SimpleUploadedFile(name, b"text\nHello.") for name in ("a.csv", "b.csv")]
+    answer = client.post("/v1/batches?voice=Hibari", {"file": files}, headers=alice.headers)
+    assert _code(answer) == (400, "parameter_repeated")
+    assert not SynthesisRequest.objects.exists()
+
+
+def test_a_name_that_stands_twice_is_found_at_once(client, alice):
+    names = ", ".join(f'"{number}": 0' for number in range(60_000))
+    body = f'{{{names}, "59999": 0}}'
+    answer = client.post("/v1/syntheses", body, content_type="application/json", headers=alice.headers)
+    assert "“59999” stands there twice" in answer.content.decode()

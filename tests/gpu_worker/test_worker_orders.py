@@ -32,6 +32,7 @@ def test_a_paused_worker_finishes_and_takes_nothing_more(bench: Bench) -> None:
     order(bench, "pause")
     bench.wait("job")
     until(lambda: state(bench) == "paused")
+    assert bench.events("beat")[-1]["error"] == "", "nothing is wrong with what was stopped"
     bench.ring("quick", "later")
     assert [entry["tag"] for entry in bench.events("job")] == ["in hand"]
     assert bench.queue.count == 1

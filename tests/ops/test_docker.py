@@ -119,6 +119,26 @@ def test_what_is_set_is_read(composed):
                 assert variable.removesuffix("_FILE") in read, (name, variable)
 
 
+#: What the images set themselves, or compose.yml in another way.
+OWN = {
+    *("CHORUS_DEBUG", "CHORUS_INSTANCE", "CHORUS_MODELS_DIR", "CHORUS_STATIC_MANIFEST", "CHORUS_STATIC_ROOT"),
+    *("CHORUS_WORKERS", "CHORUS_COSYVOICE_PYTHON", "COSYVOICE_HOME", "COSYVOICE_MODEL"),
+}
+
+
+def test_every_setting_can_be_given():
+    documented = set(
+        re.findall(
+            r"`((?:CHORUS|S3|DATABASE|REDIS|COSYVOICE)_[A-Z0-9_]+)`",
+            (tools.ROOT / "docs" / "settings.md").read_text(),
+        )
+    )
+    text = (DOCKER / "compose.yml").read_text()
+    missing = {name for name in documented if not re.search(rf"\b{name.removesuffix('_FILE')}\b", text)}
+    missing = {name for name in missing if not re.search(rf"\b{name}_FILE\b", text)}
+    assert missing == OWN
+
+
 def test_the_example_is_about_this_file():
     """Every variable in .env.example is used by compose.yml, and the other way round."""
     example = set(re.findall(r"^#? ?([A-Z][A-Z0-9_]+)=", (DOCKER / ".env.example").read_text(), re.MULTILINE))
