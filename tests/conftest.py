@@ -13,6 +13,9 @@ from django.db import connection, transaction
 from django.test import TransactionTestCase
 from django.utils import translation
 
+from accounts.redis import client
+from tests import factories
+
 if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
@@ -56,6 +59,24 @@ def _empty_tables(_case: TransactionTestCase) -> None:
 
 
 TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def alice() -> factories.Person:
+    """The owner of a team."""
+    return factories.owner("Alice")
+
+
+@pytest.fixture
+def charlie() -> factories.Person:
+    """The owner of another team: a stranger to Alice's."""
+    return factories.owner("Charlie")
+
+
+@pytest.fixture
+def no_rates() -> None:
+    """Nobody has asked for anything in this minute."""
+    client().flushdb()
 
 
 @pytest.fixture(autouse=True)

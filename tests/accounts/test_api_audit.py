@@ -16,11 +16,6 @@ pytestmark = pytest.mark.django_db
 URL = "/v1/audit"
 
 
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
 def _actions(client, person, **query):
     response = client.get(URL, query, headers=person.headers)
     assert response.status_code == 200, response.content

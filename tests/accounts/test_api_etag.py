@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from accounts.redis import client as redis_client
 from synthesis.services import voices
 from tests import factories
 from tests.synthesis.voicing import own
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
-
-
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 
 @pytest.mark.parametrize(

@@ -9,28 +9,12 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import ApiKey, AuditEntry, Role, TeamQuota
-from accounts.redis import client as redis_client
 from accounts.services import keys
 from tests import factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 URL = "/v1/keys"
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
-
-
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
 
 
 def _headers(secret):

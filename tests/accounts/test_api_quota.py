@@ -17,11 +17,6 @@ pytestmark = pytest.mark.django_db
 URL = "/v1/quota"
 
 
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
 def _code(response):
     return response.json()["error"]["code"]
 

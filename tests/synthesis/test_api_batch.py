@@ -11,30 +11,19 @@ import zipfile
 import pytest
 
 from accounts.models import AuditEntry, Role, TeamQuota
-from accounts.redis import client as redis_client
 from accounts.services import keys, limits
 from synthesis.models import Batch, BatchRow, Output, SynthesisRequest, Voice
 from synthesis.services import batch_admission, housekeeping
 from tests import factories
 from tests.synthesis import batching, finished
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 
 @pytest.fixture
 def alice():
     factories.preset()
     return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
 
 
 class TestListAndRows:

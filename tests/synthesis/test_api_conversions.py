@@ -15,7 +15,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from accounts.models import TeamQuota, UsageCounter
-from accounts.redis import client as redis_client
 from synthesis import storage
 from synthesis.audio import pieces
 from synthesis.audio.decode import Clip
@@ -25,7 +24,7 @@ from synthesis.models import Callback, Segment, Status, SynthesisRequest
 from synthesis.services import conversions, dispatch, housekeeping, operations, requests
 from tests import factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 URL = "/v1/conversions"
 SPEECH = Path(__file__).parent.parent / "fixtures" / "speech"
@@ -34,18 +33,8 @@ SECONDS = soundfile.info(SPEECH / CLIP).duration
 
 
 @pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
-
-
-@pytest.fixture(autouse=True)
 def cosyvoice3(settings):
     settings.CHORUS_ENGINE = "cosyvoice3"
-
-
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
 
 
 @pytest.fixture

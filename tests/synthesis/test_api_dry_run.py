@@ -7,20 +7,14 @@ import json
 import pytest
 
 from accounts.models import LedgerEntry, MemberQuota, Role, TeamQuota
-from accounts.redis import client as redis_client
 from synthesis.models import SynthesisRequest, Voice
 from synthesis.services import workers
 from tests import factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 URL = "/v1/syntheses?dry_run=true"
 TEXT = "Hello there, this is a test."
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import pytest
 import soundfile
 
 from accounts.models import LedgerEntry, Role, TeamQuota
-from accounts.redis import client as redis_client
 from gpu_worker import jobs, resident
 from gpu_worker.engines import load_engine
 from synthesis.api import elevenlabs, elevenlabs_formats
@@ -21,14 +20,9 @@ from synthesis.models import SynthesisRequest, Voice
 from tests import factories
 from tests.synthesis import finished
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 TEXT = "Hello there, this is a test. And this is another sentence, a little longer than the first one."
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
 
 
 @pytest.fixture
@@ -39,11 +33,6 @@ def voice():
 @pytest.fixture
 def alice(voice):
     return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
 
 
 @pytest.fixture(scope="module")

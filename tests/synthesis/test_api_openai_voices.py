@@ -11,32 +11,16 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from accounts.models import Role
-from accounts.redis import client as redis_client
 from synthesis import storage
 from synthesis.models import Voice, VoiceConsent
 from synthesis.services import housekeeping
 from tests import factories
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 VOICES = "/v1/audio/voices"
 CONSENTS = "/v1/audio/voice_consents"
 SPEECH = Path(__file__).parent.parent / "fixtures" / "speech"
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
-
-
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
 
 
 def _clip(name="austen-0870.wav"):

@@ -17,11 +17,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
 def row(alice):
     """Two seconds: the first soft, the second loud."""
     row = finished.succeed(factories.submit(alice))

@@ -12,22 +12,16 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import LedgerEntry, Role, TeamQuota, UsageCounter
-from accounts.redis import client as redis_client
 from synthesis.api import sound, speech
 from synthesis.models import Output, SynthesisRequest, Voice
 from synthesis.services import dispatch
 from tests import factories
 from tests.synthesis import finished
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 URL = "/v1/audio/speech"
 TEXT = "Hello there, this is a test."
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
 
 
 @pytest.fixture

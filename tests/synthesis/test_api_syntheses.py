@@ -13,22 +13,16 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import LedgerEntry, MemberQuota, Role, TeamQuota
-from accounts.redis import client as redis_client
 from accounts.services import keys
 from synthesis.models import SynthesisRequest, Voice
 from synthesis.services import dispatch
 from tests import factories
 from tests.synthesis import finished
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 URL = "/v1/syntheses"
 TEXT = "Hello there, this is a test."
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
 
 
 @pytest.fixture

@@ -17,16 +17,6 @@ from tests.synthesis import finished
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
-
-
 def _url(row, what=""):
     return f"/v1/syntheses/{getattr(row, 'id', row)}{what}"
 

@@ -21,18 +21,8 @@ URL = "/v1/usage"
 
 
 @pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
 def bob(alice):
     return factories.colleague(alice, "Bob")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts.models import AuditEntry, TeamQuota
-from accounts.redis import client as redis_client
 from accounts.services import keys
 from synthesis import storage
 from synthesis.models import Voice, VoiceConsent
@@ -24,26 +23,11 @@ from synthesis.services.clips import Recording
 from tests import factories
 from tests.synthesis.voicing import SPEECH, URL, error
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 IMPORT = f"{URL}/import"
 GOOD = (SPEECH / "austen-0870.wav").read_bytes()
 PHONE = (SPEECH / "austen-0870-8k.wav").read_bytes()
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
-
-
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
 
 
 def _voice(person, **fields):

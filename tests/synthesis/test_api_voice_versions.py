@@ -9,29 +9,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts.ids import new_id
 from accounts.models import TeamQuota
-from accounts.redis import client as redis_client
 from accounts.services import keys
 from synthesis.models import SynthesisRequest, Voice, VoiceVersion
 from tests import factories
 from tests.synthesis import finished
 from tests.synthesis.voicing import SPEECH, URL, create, error, own
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
-
-
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 
 def _clip(name="austen-0870.wav"):

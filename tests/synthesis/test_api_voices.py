@@ -9,29 +9,13 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Role
-from accounts.redis import client as redis_client
 from accounts.services import keys, limits
 from synthesis.models import Voice
 from tests import factories
 from tests.synthesis import finished
 from tests.synthesis.voicing import URL, create, error, own
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
-
-
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 
 class TestList:

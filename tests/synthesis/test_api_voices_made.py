@@ -10,29 +10,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts import outgoing
 from accounts.models import TeamQuota
-from accounts.redis import client as redis_client
 from synthesis import storage
 from synthesis.models import Voice
-from tests import factories
 from tests.accounts.test_outgoing import answer, serve
 from tests.synthesis.voicing import SPEECH, URL, create, error, own
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
-
-
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 
 class TestCreate:

@@ -29,16 +29,6 @@ def _surroundings(monkeypatch):
     monkeypatch.setattr(outgoing, "_is_public", lambda address: address == "127.0.0.1")
 
 
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
-
-
 def _send(client, method, path, person, **fields):
     body = json.dumps(fields)
     return getattr(client, method)(path, body, content_type="application/json", headers=person.headers)

@@ -8,7 +8,6 @@ import pytest
 
 from accounts.models import Role
 from accounts.operators import Operator
-from accounts.redis import client as redis_client
 from accounts.services import keys, limits, suspension
 from synthesis.models import Batch, SynthesisRequest, Voice
 from synthesis.services import batch_admission, operations
@@ -16,23 +15,13 @@ from synthesis.services import personal as personal_data
 from tests import factories
 from tests.synthesis import batching, finished
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _no_rates():
-    redis_client().flushdb()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
 
 @pytest.fixture
 def alice():
     factories.preset()
     return factories.owner("Alice")
-
-
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
 
 
 class TestWhatChangesMeanwhile:

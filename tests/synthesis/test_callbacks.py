@@ -53,11 +53,6 @@ def alice():
     return factories.owner("Alice")
 
 
-@pytest.fixture
-def charlie():
-    return factories.owner("Charlie")
-
-
 def _submit(client, person, webhook=NOBODY, **fields):
     body = {"text": "Hello there.", "voice": "Hibari", "webhook": webhook} | fields
     return client.post(URL, body, content_type="application/json", headers=person.headers)

@@ -28,11 +28,6 @@ def _counts_as_public(monkeypatch):
     monkeypatch.setattr(outgoing, "_is_public", lambda address: address == "127.0.0.1")
 
 
-@pytest.fixture
-def alice():
-    return factories.owner("Alice")
-
-
 def _webhook(person, url, events=deliveries.EVENTS):
     return webhooks.create(actor=person.actor, url=url, events=events)
 
