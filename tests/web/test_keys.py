@@ -116,6 +116,8 @@ class TestChange:
         past = self._post(client, key, last_day="2020-01-01")
         assert (past.status_code, "lies in the past" in past.content.decode()) == (422, True)
         assert self._post(client, key, scopes=[]).status_code == 422
+        assert self._post(client, key, last_day="9999-12-31").status_code == 200
+        assert "9999-12-31" in client.get("/team/").content.decode(), "as far as a calendar goes"
 
     def test_nobody_gives_a_key_what_they_may_not_do(self, sign_in, alice, bob):
         key, _secret = keys.create(actor=bob.actor, name="Bob's")
