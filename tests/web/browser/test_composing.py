@@ -143,3 +143,23 @@ def test_every_format_and_a_part_said_again(open_page, alice, hibari, worker, la
     page.keyboard.press("Enter")
     expect(parts.nth(0).locator(".take").nth(1)).to_contain_text(say("Heard"))
     expect(page.locator(".player-time")).not_to_have_text(before)
+
+
+def test_what_is_written_before_the_scripts_arrive_stays(open_page, alice, hibari):
+    """On a slow line the page can be written on long before its scripts know of an older draft."""
+    page = open_page("/", alice)
+    area = page.locator("textarea[name=text]")
+    area.fill("An older draft.")
+    page.goto("/history/")
+    held = []
+    page.route("**/*.js", lambda route: held.append(route))
+    page.goto("/", wait_until="commit")
+    area.fill("What I write now.")
+    while not page.evaluate("document.readyState === 'complete'"):
+        while held:
+            held.pop().continue_()
+        page.wait_for_timeout(50)
+    page.unroute("**/*.js")
+    expect(area).to_have_value("What I write now.")
+    page.goto("/")
+    expect(area).to_have_value("What I write now.")

@@ -15,6 +15,8 @@ function read(form, name) {
 function write(form, name, value) {
   const field = form.elements.namedItem(name);
   if (!field || value === undefined) return;
+  // What was written while this script was still on its way stays.
+  if (name === "text" && field.value !== field.defaultValue) return;
   if (field instanceof HTMLInputElement && field.type === "checkbox") field.checked = Boolean(value);
   else if (field instanceof HTMLSelectElement && ![...field.options].some((one) => one.value === value)) return;
   else if (name !== "voice" || [...form.querySelectorAll("[name=voice]")].some((one) => one.value === value)) {
