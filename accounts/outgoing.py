@@ -32,6 +32,9 @@ _MOST = 64 * 1024
 #: A fetch follows so many redirects.
 _REDIRECTS = 3
 _PIECE = 64 * 1024
+#: Ports of files, shells and mail. Who answers there is no web server, and might take what we say for orders; browsers
+#: do not go there either.
+_OTHER_PORTS = frozenset({20, 21, 22, 23, 25, 110, 119, 143, 465, 563, 587, 993, 995})
 #: IPv6 addresses that lead to IPv4 ones: translated (NAT64, RFC 6052 and 8215) and compatible (RFC 4291, given up).
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
@@ -124,9 +127,9 @@ def _parsed(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         good = parts.scheme in {"http", "https"} and parts.hostname and not (parts.username or parts.password)
-        _port(parts)
+        port = _port(parts)
     except ValueError:
-        good = False
+        good, port = False, 0
     if good and not url.isascii():
         raise Refused(
             _(
@@ -135,11 +138,18 @@ def _parsed(url: str) -> SplitResult:
         )
     if not good or not url.isprintable() or " " in url:
         raise Refused(_("An address begins with https:// or http:// and has no password in it."))
+    if not port or port in _OTHER_PORTS:
+        raise Refused(
+            _("Port %(port)d is not for the web. Leave it out, or name the port of your web server.")
+            % {"port": port}
+        )
     return parts
 
 
 def _port(parts: SplitResult) -> int:
-    return parts.port or (443 if parts.scheme == "https" else 80)
+    if parts.port is not None:
+        return parts.port
+    return 443 if parts.scheme == "https" else 80
 
 
 @contextmanager

@@ -86,6 +86,8 @@ def test_a_team_has_so_many(client, alice, monkeypatch):
         ({"url": "http://[::1]/"}, "address_refused", "url"),
         ({"url": "http://nobody.invalid/"}, "address_unknown", "url"),
         ({"url": "http://a:b@127.0.0.1/"}, "address_refused", "url"),
+        ({"url": "http://127.0.0.1:0/"}, "address_refused", "url"),
+        ({"url": "http://127.0.0.1:25/"}, "address_refused", "url"),
         ({"url": "x" * 2001}, "invalid_value", "url"),
         ({"events": None}, "missing_field", "events"),
         ({"events": []}, "event_missing", "events"),
