@@ -7,7 +7,6 @@ WSGI (a test, or a proxy that sent the request there) it holds the thread that i
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
@@ -36,7 +35,6 @@ from synthesis.models.requests import FINAL
 _RESTART_SECONDS = 2
 #: `Prefer: wait` without a number, and the most that a number can ask for (Replicate's), in seconds.
 WAIT_SECONDS = 60
-_WAIT = re.compile(r"\bwait(?:\s*=\s*\"?(\d{1,6})\"?)?(?=\s*(?:[,;]|$))", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -224,8 +222,19 @@ def _is_final(request_id: UUID) -> bool:
 
 
 def wanted_wait(request: Request) -> int | None:
-    """Seconds that `Prefer: wait[=n]` asks for, 1 to WAIT_SECONDS; None without it. Other preferences are ignored."""
-    found = _WAIT.search(request.headers.get("Prefer", ""))
-    if found is None:
-        return None
-    return min(max(int(found.group(1) or WAIT_SECONDS), 1), WAIT_SECONDS)
+    """Seconds that `Prefer: wait[=n]` asks for, at most WAIT_SECONDS; None without it, and for 0.
+
+    As RFC 7240 has it, other preferences and what is none are ignored, and the first `wait` counts.
+    """
+    for preference in request.headers.get("Prefer", "").split(","):
+        name, _equals, value = (part.strip() for part in preference.partition(";")[0].partition("="))
+        if name.lower() != "wait":
+            continue
+        seconds = value.strip('"')
+        if not seconds:
+            return WAIT_SECONDS
+        if not (seconds.isascii() and seconds.isdigit()):
+            return None
+        # Three digits are more than the most already; thousands of them are no number to Python.
+        return min(int(seconds.lstrip("0")[:3] or 0), WAIT_SECONDS) or None
+    return None
