@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.core.files.uploadedfile import UploadedFile
-from django.http import StreamingHttpResponse
+from django.http import QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -30,7 +30,7 @@ from synthesis.api import batch_objects
 from synthesis.api.syntheses import DRY_RUN
 from synthesis.errors import BatchNotFound, NotReady
 from synthesis.models import Batch, Status
-from synthesis.services import batch_files, batch_states, batch_zip, batches, callbacks, submission
+from synthesis.services import batch_files, batch_states, batch_zip, batches, callbacks
 
 _CSV = 'text,voice,title\n"Hello, and welcome.",Heart,Welcome\nThank you for listening.,Heart,End\n'
 _JSONL = '{"text": "Hello, and welcome.", "title": "Welcome"}\n{"text": "Thank you.", "speed": 0.9}\n'
@@ -172,15 +172,14 @@ class BatchesView(ApiView):
         nothing charged.
         """
         self.hit()
-        data, kind, form = _file(request.data)
-        filename = form.pop("filename", "")
-        options = self.read(BatchOptionsSerializer, {**_strings(request.query_params), **form})
+        data, kind, filename, form = _file(request.data)
+        options = self.read(BatchOptionsSerializer, _options(request.query_params, form))
         dry_run = options.pop("dry_run")
         name, webhook = options.pop("name") or filename, options.pop("webhook")
         kind = kind or _kind_of(filename)
         if dry_run:
             checked = batches.check(actor=self.actor, data=data, kind=kind, defaults=options)
-            submission.checked_title(name, param="name")
+            batches.checked_name(name)
             callbacks.checked(webhook, None)
             return Response(_estimate(checked, batches.would_meet(self.actor, checked)))
 
@@ -207,10 +206,10 @@ class BatchesView(ApiView):
         return answer
 
 
-def _file(body: Any) -> tuple[bytes, str, dict[str, str]]:
-    """The file's bytes and kind, and the other fields of the form; `filename` is the upload's own name."""
+def _file(body: Any) -> tuple[bytes, str, str, dict[str, Any]]:
+    """The file's bytes, kind (where it is known) and name, and the other fields of the form."""
     if isinstance(body, RawFile):
-        return body.data, body.kind, {}
+        return body.data, body.kind, "", {}
     upload = body.get("file")
     if not isinstance(upload, UploadedFile):
         raise InvalidInput(
@@ -218,18 +217,23 @@ def _file(body: Any) -> tuple[bytes, str, dict[str, str]]:
         )
     check_known(body, BatchCreateSerializer().fields)
     check_once(body)
-    form = _strings(body)
+    form = {name: value for name, value in body.items() if name != "file"}
     # One byte more than is taken: the file is refused by its size.
-    return upload.read(batch_files.FILE_BYTES + 1), "", {**form, "filename": _printable(upload.name or "")}
+    return upload.read(batch_files.FILE_BYTES + 1), "", _printable(upload.name or ""), form
 
 
 def _printable(name: str) -> str:
     return "".join(char for char in name if char.isprintable())[:200]
 
 
-def _strings(values: Any) -> dict[str, str]:
-    """Without what is empty, which counts as absent."""
-    return {name: value for name, value in values.items() if isinstance(value, str) and value}
+def _options(query: QueryDict, form: dict[str, Any]) -> dict[str, Any]:
+    """What the address and the form say, each thing once. What is empty counts as absent, but for a dry run: whoever
+    meant one must not be charged.
+    """
+    given = query.copy()
+    given.update(form)
+    check_once(given)
+    return {name: value for name, value in given.items() if value != "" or name == "dry_run"}
 
 
 def _kind_of(filename: str) -> str:

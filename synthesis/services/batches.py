@@ -110,9 +110,10 @@ def create(*, actor: Actor, checked: Checked, name: str = "", webhook: str = "")
     """Reserve the characters of every row and keep them; the first rows are queued right after the commit.
 
     Raises LimitReached: `quota_exceeded` when the month does not cover the whole, `concurrent_limit_exceeded` when
-    too many rows of the team wait. InvalidInput for an address in `webhook` that is not to be posted to.
+    too many rows of the team wait. InvalidInput for an address in `webhook` that is not to be posted to, and as
+    `checked_name` does.
     """
-    name = submission.checked_title(name, param="name")
+    name = checked_name(name)
     callbacks.checked(webhook, None)
     with transaction.atomic():
         batch = Batch(
@@ -143,6 +144,19 @@ def create(*, actor: Actor, checked: Checked, name: str = "", webhook: str = "")
         )
         transaction.on_commit(partial(batch_admission.admit, batch.pk), robust=True)
     return batch
+
+
+def checked_name(name: str) -> str:
+    """`name` on one line; InvalidInput (`name_invalid`) when it is too long for lists or cannot be shown."""
+    name = " ".join(name.split())
+    if len(name) > submission.TITLE_CHARACTERS or not name.isprintable():
+        raise InvalidInput(
+            _("The name of a batch has at most %(max)d characters, none of them a control character.")
+            % {"max": submission.TITLE_CHARACTERS},
+            code="name_invalid",
+            param="name",
+        )
+    return name
 
 
 def _reserve(actor: Actor, batch: Batch, characters: dict[UUID, int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 
 from accounts.models import AuditEntry, MemberQuota, TeamQuota
 from accounts.services import limits
@@ -260,10 +261,35 @@ class TestBadRows:
             ({"seed": "x"}, "invalid_value", "seed"),
             ({"name": "x" * 300}, "name_invalid", "name"),
             ({"dry_run": "perhaps"}, "invalid_value", "dry_run"),
+            ({"dry_run": ""}, "invalid_value", "dry_run"),
         ],
     )
     def test_wrong_defaults(self, client, alice, options, code, param):
         assert batching.error(batching.post(client, alice, **options)) == (400, code, param)
+        assert batching.nothing_happened()
+
+    def test_an_empty_dry_run_in_a_form_is_not_charged(self, client, alice):
+        response = batching.form(client, alice, dry_run="", voice="")
+        assert batching.error(response) == (400, "invalid_value", "dry_run")
+        assert batching.nothing_happened()
+
+    @pytest.mark.parametrize("dry_run", ["false", "true"])
+    @pytest.mark.parametrize("name", ["x" * 201, "x\u202e"])
+    def test_a_wrong_name_is_called_so(self, client, alice, name, dry_run):
+        response = batching.post(client, alice, name=name, dry_run=dry_run)
+        assert batching.error(response) == (400, "name_invalid", "name")
+        assert response.json()["error"]["message"].startswith("The name of a batch has at most 200")
+
+    def test_a_file_where_a_word_belongs(self, client, alice):
+        response = batching.form(client, alice, voice=SimpleUploadedFile("a.txt", b"Hibari"))
+        assert batching.error(response) == (400, "invalid_value", "voice")
+        assert batching.nothing_happened()
+
+    def test_what_the_address_and_the_form_say(self, client, alice):
+        file = SimpleUploadedFile("a.csv", batching.CSV.encode())
+        form = {"file": file, "dry_run": "false"}
+        response = client.post(f"{batching.URL}?dry_run=true", form, headers=alice.headers)
+        assert batching.error(response) == (400, "parameter_repeated", "dry_run")
         assert batching.nothing_happened()
 
 
