@@ -123,7 +123,7 @@ def _rows(actor: Actor, by: str, first: date, last: date) -> Iterator[dict[str, 
     try:
         query.check()
     except InvalidInput as error:
-        error.param = "first" if error.param == "from" else error.param
+        error.param = {"from": "first", "to": "last"}.get(error.param or "", error.param)
         raise
     if by == "model":
         return _by_model(actor, first, last)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import MAXYEAR, date, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -54,6 +54,10 @@ class Query:
             raise InvalidInput(_("The first day lies after the last."), code="range_invalid", param="from")
         if (self.last - self.first).days > MOST_DAYS:
             raise InvalidInput(_("A report covers ten years at most."), code="range_too_long", param="from")
+        if self.last.year == MAXYEAR:  # there is no day after it to count up to
+            raise InvalidInput(
+                _("The last day lies too far in the future."), code="range_invalid", param="to"
+            )
         if self.subject and self.by not in ("day", "month"):
             raise InvalidInput(
                 _("The use of one person, key or voice can be shown by day or month."),

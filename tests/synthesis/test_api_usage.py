@@ -131,9 +131,10 @@ def test_a_day_without_use(client, alice, used):
         ({"first": "2026-02-30"}, "first"),
         ({"first": "2026-02-02", "last": "2026-02-01"}, "first"),
         ({"first": "0001-01-01", "last": "9999-12-31"}, "first"),
+        ({"first": "9999-12-01", "last": "9999-12-31"}, "last"),
     ],
 )
-@pytest.mark.parametrize("by", [{}, {"by": "model"}])
+@pytest.mark.parametrize("by", [{}, {"by": "model"}, {"by": "month"}])
 def test_a_wrong_query(client, alice, query, param, by):
     response = client.get(URL, by | query, headers=alice.headers)
     assert (response.status_code, response.json()["error"]["param"]) == (400, param)
