@@ -48,6 +48,8 @@ class ChorusError(Exception):
         self.param = param
         self.retry_after = retry_after
         self.details = details
+        #: What the answer says in headers beside what it says of every error.
+        self.headers: dict[str, str] = {}
         super().__init__(self.code)
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from accounts import filenames
 from synthesis import presets, storage
-from synthesis.errors import VoiceNotFound
+from synthesis.errors import RangeOutside, VoiceNotFound
 from synthesis.models import Voice
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
@@ -33,9 +33,9 @@ def serve(
 ) -> HttpResponseBase:
     """The object at `key`, `size` bytes long, for whom the caller has checked already.
 
-    `etag` identifies its content: If-None-Match and If-Range are compared with it. Answers 206 to a Range, 416 to one
-    outside of the object, 302 where storage has a public address. Several ranges at once are answered by the whole, as
-    RFC 9110 allows.
+    `etag` identifies its content: If-None-Match and If-Range are compared with it. Answers 206 to a Range, 302 where
+    storage has a public address. Several ranges at once are answered by the whole, as RFC 9110 allows. RangeOutside for
+    a range outside of the object.
     """
     disposition = "attachment" if download else "inline"
     address = storage.presigned(key, filename=filename, content_type=content_type, disposition=disposition)
@@ -56,7 +56,7 @@ def serve(
 def serve_sample(request: HttpRequest, voice: Voice) -> HttpResponseBase:
     """How `voice` (with `current_version`) sounds: a preset's sample, or the part of the team's recording that is used.
 
-    VoiceNotFound (`sample_not_found`) when there is nothing to hear.
+    VoiceNotFound (`sample_not_found`) when there is nothing to hear, and RangeOutside.
     """
     version = voice.current_version
     if version is not None:
@@ -100,7 +100,7 @@ def _answer(
     fresh = request.headers.get("If-Range", tag).strip() == tag
     wanted = _wanted(request.headers.get("Range", "") if fresh else "", size)
     if wanted is None:
-        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
+        raise RangeOutside(size)
     start, end, partial = wanted
     headers = {
         "Accept-Ranges": "bytes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from accounts.errors import Conflict, InvalidInput, NotFound
+from accounts.errors import ChorusError, Conflict, InvalidInput, NotAllowed, NotFound
 
 #: Why a request (`voice_taken_down`, `voice_deleted`) has failed; translated where it is shown.
 VOICE_TAKEN_DOWN = gettext_noop("The operator of this service has blocked this voice.")
@@ -17,6 +17,16 @@ class VoiceNotFound(NotFound):
 
     code = "voice_not_found"
     message = _("There is no such voice. GET /v1/voices lists the voices that you can use.")
+
+
+class VoiceIsPreset(NotAllowed):
+    """What only a team's own voice has, or what only its team may do with it."""
+
+    code = "voice_is_preset"
+    message = _(
+        "A preset belongs to the installation: it has no recordings, and cannot be changed, deleted or exported. "
+        "Clone a voice of your own."
+    )
 
 
 class ConsentNotFound(NotFound):
@@ -93,3 +103,15 @@ class OutputExpired(NotFound):
     status = 410
     code = "output_expired"
     message = _("The recording was deleted when its time was over. Submit the text again.")
+
+
+class RangeOutside(ChorusError):
+    """A part of a file that lies behind its end; `size` is that of the whole, in bytes."""
+
+    status = 416
+    code = "range_not_satisfiable"
+    message = _("There is nothing in this range: the file has %(size)d bytes.")
+
+    def __init__(self, size: int) -> None:
+        super().__init__(type(self).message % {"size": size}, param="Range", size=size)
+        self.headers["Content-Range"] = f"bytes */{size}"

@@ -64,7 +64,19 @@ class InputSerializer(serializers.Serializer):
         return values
 
 
-class KnownFields(serializers.Serializer):
+class SaidOnce(serializers.Serializer):
+    """A form in which a field stands once, unless it is a list: which of two values was meant cannot be told."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """InvalidInput (`parameter_repeated`) names the first that stands there several times."""
+        if isinstance(data, MultiValueDict):
+            once = [name for name, one in self.fields.items() if not isinstance(one, serializers.ListField)]
+            check_once(MultiValueDict({name: data.getlist(name) for name in once}))
+        values: dict[str, Any] = super().to_internal_value(data)
+        return values
+
+
+class KnownFields(SaidOnce):
     """A body in which nothing else may stand: a field that is misspelt and ignored is a key that never expires.
 
     The bodies that other APIs have shaped are not of this kind, since their clients send fields of their own.

@@ -13,8 +13,13 @@ HEADERS: dict[str, dict[str, Any]] = {
     "x-request-id": _header("Under this id the log has the request: the caller's own, or one of ours."),
     "ETag": _header("Of this very content, for `If-None-Match`."),
     "Location": _header("The address of what was made.", format="uri"),
-    "Preference-Applied": _header("`wait=SECONDS` where the answer was waited for."),
+    "Preference-Applied": _header(
+        "`wait=SECONDS` where the answer was waited for: as long as it may have taken, 60 where `Prefer` says more."
+    ),
     "Idempotent-Replayed": _header("`true` where this is the answer that the `Idempotency-Key` got before."),
+    "Content-Range": _header(
+        "`bytes FIRST-LAST/SIZE` of a part; `bytes */SIZE` where there is no such part."
+    ),
     "Retry-After": _header("Seconds after which it is worth trying again.", "integer", minimum=0),
     "x-should-retry": _header("`false` where trying again soon cannot help; OpenAI's clients read it."),
     "WWW-Authenticate": _header("How to sign in."),
@@ -63,6 +68,8 @@ def _describe(method: str, operation: dict[str, Any]) -> None:
             names += [name for name, asks in _ASKED_FOR.items() if asks in given]
         if is_read and status in {"200", "304"}:
             names.append("ETag")
+        if status in {"206", "416"}:
+            names.append("Content-Range")
         if status == "401":
             names.append("WWW-Authenticate")
         if status in {"429", "503"}:

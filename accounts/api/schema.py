@@ -79,7 +79,7 @@ _MEANINGS = {
     413: "`payload_too_large`",
     414: "`address_too_long`: more than 8,000 characters with the query.",
     415: "The body has another content type than this route takes.",
-    416: "The range lies outside of the file.",
+    416: "`range_not_satisfiable`: the range lies outside of the file.",
     422: "It contradicts what was sent before, or cannot be spoken.",
     429: "`rate_limit_exceeded` (back off), `concurrent_limit_exceeded` (wait for a slot), `quota_exceeded` (the "
     "month's characters are used up). `Retry-After` says when to come back.",

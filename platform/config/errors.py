@@ -61,8 +61,8 @@ def body(error: ChorusError) -> dict[str, Any]:
 
 
 def headers(error: ChorusError) -> dict[str, str]:
-    """Headers that belong to `error`: `Retry-After` in seconds, and whether OpenAI's clients should retry."""
-    result = {}
+    """Headers that belong to `error`: its own, `Retry-After` in seconds, whether OpenAI's clients should retry."""
+    result = dict(error.headers)
     if error.retry_after is not None:
         result["Retry-After"] = str(error.retry_after)
     # A month's quota does not come back within their patience.
@@ -171,7 +171,10 @@ def page(request: HttpRequest, error: ChorusError, *, reload: str = "") -> HttpR
     """`error` as a whole page, or as the fragment that htmx shows in place; `reload` is a page to offer again."""
     template = "errors/fragment.html" if getattr(request, "htmx", False) else "errors/error.html"
     context = {"error": error, "reload": reload}
-    return _marked(render(request, template, context, status=error.status), error)
+    answer = _marked(render(request, template, context, status=error.status), error)
+    for name, value in headers(error).items():
+        answer.headers[name] = value
+    return answer
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -20,7 +20,7 @@ from accounts.services import idempotency
 from synthesis.api import objects
 from synthesis.api.fields import VoiceField
 from synthesis.api.held import Hold, HoldingView
-from synthesis.api.recordings import UPLOAD_BODY_BYTES, recordings
+from synthesis.api.recordings import UPLOAD_BODY_BYTES, named, recordings
 from synthesis.api.syntheses import EVENTS_HELP, PREFER, WEBHOOK_HELP, submitted
 from synthesis.models import Format
 from synthesis.services import callbacks, conversions, queue, requests
@@ -93,9 +93,10 @@ class ConversionsView(HoldingView):
 
         def work() -> tuple[int, dict[str, Any]]:
             nonlocal planned
-            planned = conversions.plan(
-                actor=self.actor, audio=recording.audio, filename=recording.filename, **values
-            )
+            with named(source):
+                planned = conversions.plan(
+                    actor=self.actor, audio=recording.audio, filename=recording.filename, **values
+                )
             row = conversions.submit(actor=self.actor, planned=planned)
             return 201, objects.synthesis(row, request, outlook=queue.outlook(row))
 

@@ -25,6 +25,8 @@ from synthesis.errors import OutputExpired, RequestNotFound
 from synthesis.models import Status, SynthesisRequest, Voice
 from synthesis.services import bundles, requests
 
+#: Theirs.
+_CATEGORIES = ("premade", "cloned", "generated", "professional")
 #: Theirs: 100, and at most 1,000.
 _PAGE, _PAGE_MAX = 100, 1000
 
@@ -111,8 +113,8 @@ class VoicesFilterSerializer(serializers.Serializer):
     page_size = serializers.IntegerField(required=False, default=10, min_value=1, max_value=100)
     next_page_token = serializers.UUIDField(required=False)
     search = serializers.CharField(required=False, help_text="As of `GET /v1/voices`.")
-    category = serializers.CharField(
-        required=False, help_text="`premade` or `cloned`; there are no others here."
+    category = serializers.ChoiceField(
+        _CATEGORIES, required=False, help_text="There are only `premade` and `cloned` ones here."
     )
 
 
@@ -281,14 +283,16 @@ class HistoryAudioView(ElevenLabsView):
     @extend_schema(
         summary="Fetch the sound of an item of the history as ElevenLabs does",
         tags=["ElevenLabs"],
-        parameters=[OpenApiParameter("Range", str, OpenApiParameter.HEADER)],
+        parameters=[
+            OpenApiParameter(name, str, OpenApiParameter.HEADER)
+            for name in ("Range", "If-Range", "If-None-Match")
+        ],
         responses={
             (200, "audio/*"): OpenApiTypes.BINARY,
             (206, "audio/*"): OpenApiTypes.BINARY,
             302: None,
             304: None,
-            416: None,
-            **elevenlabs_errors(404, 410),
+            **elevenlabs_errors(404, 410, 416),
         },
     )
     def get(self, request: Request, history_item_id: str) -> HttpResponseBase:

@@ -14,11 +14,12 @@ from rest_framework.response import Response
 
 from accounts import permissions
 from accounts.api.base import ApiView, parse_id
-from accounts.api.fields import InputSerializer, Text
+from accounts.api.fields import InputSerializer, SaidOnce, Text
 from accounts.api.negotiation import FORM_BYTES, JsonParser
 from accounts.api.pagination import openai_page
 from accounts.api.schema import BODY, LIMIT, errors
 from accounts.errors import InvalidInput
+from synthesis.api.voices import OWN_ONLY
 from synthesis.errors import ConsentNotFound, VoiceNotFound
 from synthesis.models import Voice, VoiceConsent
 from synthesis.services import consents, voices
@@ -73,7 +74,7 @@ class VoiceConsentListSerializer(AudioVoiceListSerializer):
     data = VoiceConsentSerializer(many=True)  # type: ignore[assignment]
 
 
-class AudioVoiceCreateSerializer(serializers.Serializer):
+class AudioVoiceCreateSerializer(SaidOnce):
     """A form with a recording. `ref_text` and `language` are known from other servers that clone voices."""
 
     name = serializers.CharField(max_length=100)
@@ -90,7 +91,7 @@ class AudioVoiceCreateSerializer(serializers.Serializer):
     )
 
 
-class VoiceConsentCreateSerializer(serializers.Serializer):
+class VoiceConsentCreateSerializer(SaidOnce):
     """A form with a recording in which the speaker agrees."""
 
     name = serializers.CharField(max_length=100)
@@ -218,7 +219,7 @@ class AudioVoiceView(ApiView):
     @extend_schema(
         summary="Delete a voice as OpenAI does",
         tags=["OpenAI"],
-        responses={200: DeletedSerializer, **errors(404)},
+        responses={200: DeletedSerializer, **errors(404, 409), **OWN_ONLY},
     )
     def delete(self, request: Request, voice_id: str) -> Response:
         """At once for new requests; requests that wait for it fail without charge."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -155,6 +156,17 @@ def agreed(consent: str) -> consents.Statement | None:
     if consent.strip().lower() in {"true", "1", "yes", "on"}:
         return consents.current()
     return consents.said(consent)
+
+
+@contextmanager
+def named(values: dict[str, Any]) -> Iterator[None]:
+    """Let errors of a recording name the field that it came in."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.param == "audio" and values.get("audio_url") is not None:
+            error.param = "audio_url"
+        raise
 
 
 def sent(values: dict[str, Any]) -> Sequence[clips.Recording]:

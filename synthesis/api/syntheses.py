@@ -297,19 +297,27 @@ class SynthesisPeaksView(ApiView):
         return Response({"seconds": output.seconds, "peaks": peaks.of(row, output, count)})
 
 
+class AudioFilterSerializer(serializers.Serializer):
+    """How to name it."""
+
+    download = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Name the file in `Content-Disposition` as an attachment.",
+    )
+
+
 class SynthesisAudioView(ApiView):
     """The finished file."""
 
     required_scopes = {"GET": permissions.SYNTHESES_READ}
-    query_names = {"GET": ("download",)}
+    query_names = {"GET": tuple(AudioFilterSerializer().fields)}
 
     @extend_schema(
         summary="Fetch the sound",
         tags=["Syntheses"],
         parameters=[
-            OpenApiParameter(
-                "download", bool, description="Name the file in `Content-Disposition` as an attachment."
-            ),
+            AudioFilterSerializer,
             OpenApiParameter("Range", str, OpenApiParameter.HEADER),
             OpenApiParameter("If-Range", str, OpenApiParameter.HEADER),
             OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
@@ -319,12 +327,12 @@ class SynthesisAudioView(ApiView):
             (206, "audio/*"): OpenApiTypes.BINARY,
             302: None,
             304: None,
-            416: None,
-            **errors(404, 409, 410),
+            **errors(404, 409, 410, 416),
         },
     )
     def get(self, request: Request, synthesis_id: str) -> HttpResponseBase:
         """Whole or in ranges. Redirects to the storage where that has a public address."""
+        download = self.query(AudioFilterSerializer)["download"]
         row = requests.find(self.actor, parse_id(synthesis_id, RequestNotFound))
         output = _output(row)
         return delivery.serve(
@@ -333,7 +341,7 @@ class SynthesisAudioView(ApiView):
             size=output.bytes,
             content_type=output.content_type,
             filename=bundles.own_name(row),
-            download=request.query_params.get("download", "").lower() in {"1", "true"},
+            download=download,
             etag=output.sha256,
         )
 

@@ -23,7 +23,7 @@ from accounts.errors import InvalidInput
 from accounts.services import idempotency
 from synthesis.api import objects
 from synthesis.api.recordings import CONSENT_HELP, UPLOAD_BODY_BYTES, ConsentField, agreed
-from synthesis.api.voices import created
+from synthesis.api.voices import OWN_ONLY, created
 from synthesis.errors import VoiceNotFound
 from synthesis.services import voice_files
 
@@ -36,7 +36,7 @@ class VoiceExportView(ApiView):
     @extend_schema(
         summary="Export a voice",
         tags=["Voices"],
-        responses={(200, "application/zip"): OpenApiTypes.BINARY, **errors(404)},
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, **errors(404), **OWN_ONLY},
     )
     def get(self, request: Request, voice_id: str) -> HttpResponse:
         """Its current version as a zip: recordings, prepared clip, description, and the record of consent."""

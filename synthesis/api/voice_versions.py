@@ -18,9 +18,17 @@ from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PAGE, erro
 from accounts.services import idempotency
 from synthesis.api import objects
 from synthesis.api.held import Hold, HoldingView
-from synthesis.api.recordings import UPLOAD_BODY_BYTES, RecordingsSerializer, agreed, payload, sent, window
+from synthesis.api.recordings import (
+    UPLOAD_BODY_BYTES,
+    RecordingsSerializer,
+    agreed,
+    named,
+    payload,
+    sent,
+    window,
+)
 from synthesis.api.syntheses import PREFER, submitted
-from synthesis.api.voices import created
+from synthesis.api.voices import OWN_ONLY, created
 from synthesis.errors import VoiceNotFound
 from synthesis.services import previews, queue, voices
 
@@ -37,7 +45,7 @@ class VoiceVersionsView(ApiView):
         summary="List the versions of a voice",
         tags=["Voices"],
         parameters=[LIMIT, CURSOR],
-        responses={200: page_of(objects.VoiceVersionSerializer), **errors(400, 404)},
+        responses={200: page_of(objects.VoiceVersionSerializer), **errors(400, 404), **OWN_ONLY},
     )
     def get(self, request: Request, voice_id: str) -> Response:
         """Of one of the team's voices, the newest first."""
@@ -50,7 +58,7 @@ class VoiceVersionsView(ApiView):
         tags=["Voices"],
         request={"multipart/form-data": RecordingsSerializer, "application/json": RecordingsSerializer},
         parameters=[IDEMPOTENCY_KEY],
-        responses={201: objects.VoiceSerializer, **errors(*BODY, 404, 409, 422, 429)},
+        responses={201: objects.VoiceSerializer, **errors(*BODY, 404, 409, 422, 429), **OWN_ONLY},
     )
     def post(self, request: Request, voice_id: str) -> Response:
         """Make a new version from other recordings of the same speaker.
@@ -59,19 +67,20 @@ class VoiceVersionsView(ApiView):
         """
         self.hit()
         identifier = parse_id(voice_id, VoiceNotFound)
-        # Another team's voice is nothing to fetch recordings for.
+        # Another team's voice, or a preset, is nothing to fetch recordings for.
         voices.find_own(self.actor, identifier)
         values = self.read(RecordingsSerializer)
 
         def work() -> tuple[int, dict[str, Any]]:
-            changed = voices.record_again(
-                actor=self.actor,
-                voice_id=identifier,
-                recordings=sent(values),
-                consent=True,
-                statement=agreed(values["consent"]),
-                window=window(values),
-            )
+            with named(values):
+                changed = voices.record_again(
+                    actor=self.actor,
+                    voice_id=identifier,
+                    recordings=sent(values),
+                    consent=True,
+                    statement=agreed(values["consent"]),
+                    window=window(values),
+                )
             return 201, objects.voice(changed, request)
 
         status, body, replayed = idempotency.once_apart(

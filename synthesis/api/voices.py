@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import Q
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -21,7 +21,7 @@ from accounts.api.base import ApiView, parse_id
 from accounts.api.fields import InputSerializer, KnownFields, Number, Text, Whole
 from accounts.api.negotiation import JsonParser
 from accounts.api.pagination import page
-from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PAGE, errors, page_of
+from accounts.api.schema import BODY, CURSOR, IDEMPOTENCY_KEY, LIMIT, PAGE, ErrorSerializer, errors, page_of
 from accounts.services import idempotency
 from synthesis import delivery
 from synthesis.api import objects
@@ -30,6 +30,7 @@ from synthesis.api.recordings import (
     RecordingsSerializer,
     TagsField,
     agreed,
+    named,
     payload,
     sent,
     window,
@@ -44,6 +45,14 @@ from synthesis.services import voice_marks, voices
 _PAGE = 100
 #: The most that ElevenLabs' clients get at once.
 _ALL = 1000
+#: What routes answer that are for the team's own voices only.
+OWN_ONLY = {
+    403: OpenApiResponse(
+        ErrorSerializer,
+        description="`voice_is_preset`: a preset belongs to the installation. Or the key may not do this: "
+        "`insufficient_scope`, `permission_denied`, `team_suspended`, `user_suspended`, `address_not_allowed`.",
+    )
+}
 _CHANGEABLE = ("name", "language", "gender", "transcript", "recording", "version", "shared")
 
 
@@ -147,20 +156,21 @@ class VoicesView(ApiView):
     def _created(self, values: dict[str, Any]) -> dict[str, Any]:
         tags = voice_marks.checked(values["tags"])
         first, *more = sent(values)
-        created = voices.create(
-            actor=self.actor,
-            name=values["name"],
-            language=voices.closest_language(values["language"]),
-            audio=first.audio,
-            filename=first.filename,
-            transcript=first.transcript,
-            more=more,
-            consent=True,
-            statement=agreed(values["consent"]),
-            gender=values["gender"],
-            shared=values["shared"],
-            window=window(values),
-        )
+        with named(values):
+            created = voices.create(
+                actor=self.actor,
+                name=values["name"],
+                language=voices.closest_language(values["language"]),
+                audio=first.audio,
+                filename=first.filename,
+                transcript=first.transcript,
+                more=more,
+                consent=True,
+                statement=agreed(values["consent"]),
+                gender=values["gender"],
+                shared=values["shared"],
+                window=window(values),
+            )
         if tags:
             created = voice_marks.set_tags(actor=self.actor, voice_id=created.id, names=tags)
         return objects.voice(created, self.request)
@@ -197,7 +207,7 @@ class VoiceView(ApiView):
         summary="Change a voice",
         tags=["Voices"],
         request=VoiceUpdateSerializer,
-        responses={200: objects.VoiceSerializer, **errors(*BODY, 404, 409)},
+        responses={200: objects.VoiceSerializer, **errors(*BODY, 404, 409), **OWN_ONLY},
     )
     def patch(self, request: Request, voice_id: str) -> Response:
         """Only the team's own voices can be changed; a preset can be given tags, which are the team's own."""
@@ -216,7 +226,9 @@ class VoiceView(ApiView):
             changed = voice_marks.set_tags(actor=self.actor, voice_id=identifier, names=tags)
         return Response(objects.voice(changed, request))
 
-    @extend_schema(summary="Delete a voice", tags=["Voices"], responses={204: None, **errors(404)})
+    @extend_schema(
+        summary="Delete a voice", tags=["Voices"], responses={204: None, **errors(404, 409), **OWN_ONLY}
+    )
     def delete(self, request: Request, voice_id: str) -> Response:
         """At once for new requests; requests that wait for it fail without charge."""
         voices.delete(actor=self.actor, voice_id=parse_id(voice_id, VoiceNotFound))
@@ -243,7 +255,13 @@ class VoiceSampleView(ApiView):
     @extend_schema(
         summary="Hear a voice",
         tags=["Voices"],
-        parameters=[SampleFilterSerializer, OpenApiParameter("Range", str, OpenApiParameter.HEADER)],
+        parameters=[
+            SampleFilterSerializer,
+            *(
+                OpenApiParameter(name, str, OpenApiParameter.HEADER)
+                for name in ("Range", "If-Range", "If-None-Match")
+            ),
+        ],
         responses={
             (200, "audio/wav"): OpenApiTypes.BINARY,
             (206, "audio/wav"): OpenApiTypes.BINARY,
@@ -251,8 +269,7 @@ class VoiceSampleView(ApiView):
             (206, "audio/mpeg"): OpenApiTypes.BINARY,
             302: None,
             304: None,
-            416: None,
-            **errors(400, 404),
+            **errors(400, 404, 416),
         },
     )
     def get(self, request: Request, voice_id: str) -> HttpResponseBase:

@@ -113,6 +113,8 @@ def refill(
     recording = Recording(storage.get(clip["key"]), clip["name"], checked_transcript(said))
     heard = _listen(recording, window)
     if isinstance(heard, InvalidInput):
+        # It was sent long ago; what was said now is its number.
+        heard.param = "recording" if heard.param == "audio" else heard.param
         raise heard
     version.clips = [dict(clip) for clip in clips]
     return [_use(version, wanted, recording, heard, team_id, language)]
@@ -198,6 +200,8 @@ def _listen(recording: Recording, window: tuple[float, float] | None) -> _Heard 
         rate = capabilities(settings.CHORUS_ENGINE).sample_rate
         prepared = prepare.prepare(clip, rate=rate, window=window)
     except InvalidInput as error:
+        if error.code == "audio_window":
+            error.param = "window_start"
         return error
     # What is shown is the part that is used: a long recording may be noisy where nobody will hear it.
     measured = quality.measure(clip.part(prepared.start_s, prepared.end_s))

@@ -49,7 +49,9 @@ _ENDINGS = {"wav", "mp3", "m4a", "mp4", "aac", "webm", "ogg", "opus", "flac", "m
 
 
 def export(*, actor: Actor, voice_id: UUID) -> tuple[Voice, bytes]:
-    """One of the team's voices, as its current version is, and the zip; VoiceNotFound, StorageUnavailable."""
+    """One of the team's voices, as its current version is, and the zip. Raises VoiceNotFound, VoiceIsPreset and
+    StorageUnavailable.
+    """
     actor.require(permissions.VOICES_WRITE)
     voice = voices.find_own(actor, voice_id)
     version = voices.current(voice)

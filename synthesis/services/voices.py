@@ -19,7 +19,7 @@ from accounts.models import Team
 from accounts.services import audit, idempotency, limits
 from synthesis import consent as consents
 from synthesis.engines import capabilities
-from synthesis.errors import VOICE_DELETED, VoiceNotFound
+from synthesis.errors import VOICE_DELETED, VoiceIsPreset, VoiceNotFound
 from synthesis.models import Voice, VoiceConsent, VoiceQuerySet, VoiceVersion
 from synthesis.services import clips, dispatch
 from synthesis.services.clips import Recording
@@ -109,7 +109,7 @@ def record_again(
 ) -> Voice:
     """A new version of a voice from other recordings of its speaker; requests that were made with an older one keep it.
 
-    Raises VoiceNotFound, and InvalidInput as `create` does.
+    Raises VoiceNotFound, VoiceIsPreset, and InvalidInput as `create` does.
     """
     actor.require(permissions.VOICES_WRITE)
     voice = _changeable(actor, voice_id)
@@ -237,7 +237,7 @@ def may_share(actor: Actor, voice: Voice) -> bool:
 
 
 def versions(actor: Actor, voice_id: UUID) -> QuerySet[VoiceVersion]:
-    """All versions of one of the team's voices, the newest first; VoiceNotFound."""
+    """All versions of one of the team's voices, the newest first; VoiceNotFound and VoiceIsPreset."""
     actor.require(permissions.VOICES_READ)
     return find_own(actor, voice_id).versions.select_related("consent_by").order_by("-id")
 
@@ -292,14 +292,15 @@ def seen(actor: Actor, voice_id: UUID) -> Voice:
 
 
 def find_own(actor: Actor, voice_id: UUID, *, lock: bool = False) -> Voice:
-    """One of the team's own; VoiceNotFound, also for a preset."""
+    """One of the team's own; VoiceIsPreset for one that the installation has for everybody, else VoiceNotFound."""
     voices = Voice.objects.own(actor).select_related("created_by", "current_version__consent_by")
     if lock:
         # A submission that names the voice must not wait for us while we wait for its reservation.
         voices = voices.select_for_update(of=("self",), no_key=True)
     voice = voices.filter(id=voice_id).first()
     if voice is None:
-        raise VoiceNotFound
+        is_preset = Voice.objects.usable(actor).filter(id=voice_id, team=None).exists()
+        raise VoiceIsPreset if is_preset else VoiceNotFound
     return voice
 
 

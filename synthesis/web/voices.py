@@ -21,7 +21,7 @@ from accounts.errors import ChorusError, InvalidInput
 from accounts.services import rates
 from accounts.web.shell import PageRequest, add_error, fragment, show, team_page
 from synthesis import consent
-from synthesis.errors import VoiceNotFound
+from synthesis.errors import VoiceIsPreset, VoiceNotFound
 from synthesis.languages import language_name
 from synthesis.models import Voice, VoiceVersion
 from synthesis.services import previews, recordings, voice_marks, voice_use
@@ -204,7 +204,7 @@ def detail(request: PageRequest, voice_id: UUID) -> HttpResponse:
     """One voice: who uses it, how good its recording is, which part is used, what can be changed."""
     voice = service.seen(request.actor, voice_id)
     if request.method == "POST" and voice.kind == Voice.Kind.PRESET:
-        raise VoiceNotFound
+        raise VoiceIsPreset
     days = next((one for one in voice_use.RANGES if str(one) == request.GET.get("days")), voice_use.RANGES[0])
     context: dict[str, Any] = {
         **tags_context(request, voice),

@@ -66,7 +66,7 @@ def test_every_operation_says_what_it_does_and_how_it_fails(schema):
         if "requestBody" in operation:
             assert {"400", "411", "413", "415"} <= set(responses), where
         for status, response in responses.items():
-            if int(status) >= 400 and status != "416":
+            if int(status) >= 400:
                 shape = response["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
                 theirs = {"ElevenLabsError", "ElevenLabsEither"}
                 expected = theirs if operation["tags"] == ["ElevenLabs"] else {"Error"}
@@ -118,6 +118,7 @@ def test_headers_are_described_where_they_are_sent(schema):
             assert ("Location" in headers) == (status == "201"), where
             parameters = {parameter["name"] for parameter in operation.get("parameters", [])}
             assert ("Preference-Applied" in headers) == (status == "201" and "Prefer" in parameters), where
+            assert ("Content-Range" in headers) == (status in {"206", "416"}), where
             limited = "429" in responses and (status.startswith("2") or status == "429")
             assert ("RateLimit" in headers) == limited, where
         reads = method == "get" and "application/json" in responses.get("200", {}).get("content", {})
@@ -125,6 +126,22 @@ def test_headers_are_described_where_they_are_sent(schema):
             assert "ETag" in responses["200"]["headers"], path
             assert "ETag" in responses["304"]["headers"], path
             assert "If-None-Match" in [parameter["name"] for parameter in operation["parameters"]], path
+
+
+def test_routes_of_the_teams_own_voices_say_what_a_preset_answers(schema):
+    found = {
+        f"{method} {path}"
+        for path, method, operation in _operations(schema)
+        if "`voice_is_preset`" in operation["responses"]["403"]["description"]
+    }
+    assert found == {
+        "patch /v1/voices/{voice_id}",
+        "delete /v1/voices/{voice_id}",
+        "get /v1/voices/{voice_id}/versions",
+        "post /v1/voices/{voice_id}/versions",
+        "get /v1/voices/{voice_id}/export",
+        "delete /v1/audio/voices/{voice_id}",
+    }
 
 
 def test_wrong_method(client):

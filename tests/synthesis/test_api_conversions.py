@@ -14,6 +14,7 @@ import soundfile
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
+from accounts import outgoing
 from accounts.models import TeamQuota, UsageCounter
 from synthesis import storage
 from synthesis.audio import pieces
@@ -23,6 +24,7 @@ from synthesis.instructions import CATALOGUE
 from synthesis.models import Callback, Segment, Status, SynthesisRequest
 from synthesis.services import conversions, dispatch, housekeeping, operations, requests
 from tests import factories
+from tests.accounts.test_outgoing import answer, serve
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("no_rates")]
 
@@ -143,6 +145,7 @@ class TestBadInput:
             ({"seed": "-1"}, (400, "seed_out_of_range", "seed")),
             ({"audio": _file("notes.txt", b"no sound at all " * 50)}, (400, "audio_unreadable", "audio")),
             ({"audio": ""}, (400, "missing_field", "audio")),
+            ({"audio": [_file(), _file()]}, (400, "parameter_repeated", "audio")),
             ({"audio_url": "http://127.0.0.1/a.wav", "audio": ""}, (400, "address_refused", "audio_url")),
         ],
     )
@@ -150,6 +153,12 @@ class TestBadInput:
         assert _error(_post(client, alice, voice, **fields)) == expected
         assert not SynthesisRequest.objects.exists()
         assert _usage(alice) == (0, 0)
+
+    def test_what_lies_at_an_address_and_is_no_sound(self, client, alice, voice, monkeypatch):
+        monkeypatch.setattr(outgoing, "_is_public", lambda address: address == "127.0.0.1")
+        with serve(answer(body=b"<html>")) as server:
+            refused = _post(client, alice, voice, audio="", audio_url=server.url)
+        assert _error(refused) == (400, "audio_unreadable", "audio_url")
 
     def test_silence(self, client, alice, voice):
         file = io.BytesIO()

@@ -162,6 +162,16 @@ class TestVoices:
             ("Hibari", "preset"),
         ]
 
+    def test_a_preset_stays(self, client, alice):
+        url = f"{VOICES}/{factories.preset().id}"
+        assert _error(client.delete(url, headers=alice.headers))[:2] == (403, "voice_is_preset")
+        assert client.get(url, headers=alice.headers).json()["type"] == "preset"
+
+    def test_what_is_said_twice(self, client, alice):
+        consents = [str(_consent(alice, name).id) for name in ("One", "Two")]
+        assert _error(_create(client, alice, consent=consents)) == (400, "parameter_repeated", "consent")
+        assert not Voice.objects.exists()
+
     def test_without_a_consent(self, client, alice, charlie):
         hers = _consent(charlie)
         for given in ("", "true", str(uuid.uuid4()), str(hers.id), "\x00"):

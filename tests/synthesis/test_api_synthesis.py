@@ -190,6 +190,21 @@ class TestAudio:
         assert saved == inline.replace("inline", "attachment")
 
     @pytest.mark.parametrize(
+        ("value", "kind"),
+        [("1", "attachment"), ("true", "attachment"), ("no", "inline"), ("False", "inline"), ("", "inline")],
+    )
+    def test_as_a_download_or_not(self, client, alice, row, value, kind):
+        response = self._get(client, alice, row, f"?download={value}")
+        assert response.headers["Content-Disposition"].partition(";")[0] == kind
+        assert response.getvalue() == finished.SOUND
+
+    @pytest.mark.parametrize("value", ["x", "2", "truee"])
+    def test_neither(self, client, alice, row, value):
+        response = self._get(client, alice, row, f"?download={value}")
+        assert _error(response) == (400, "invalid_value")
+        assert response.json()["error"]["param"] == "download"
+
+    @pytest.mark.parametrize(
         ("wanted", "first", "last"),
         [
             ("bytes=0-99", 0, 99),
@@ -207,6 +222,12 @@ class TestAudio:
     def test_a_part_outside_of_the_file(self, client, alice, row, wanted):
         response = self._get(client, alice, row, range=wanted)
         assert (response.status_code, response.headers["Content-Range"]) == (416, "bytes */10240")
+        assert _error(response) == (416, "range_not_satisfiable")
+        assert (response.json()["title"], response.json()["error"]["size"]) == (
+            "range_not_satisfiable",
+            10240,
+        )
+        assert "10240 bytes" in response.json()["detail"]
 
     @pytest.mark.parametrize(
         "wanted", ["bytes=0-1,5-6", "bytes=9-3", "lines=1-2", "bytes=" + "9" * 5000 + "-", "x"]

@@ -313,12 +313,13 @@ class TestWhoMay:
         for person, identifier in (
             (charlie, voice.id),
             (bob, voice.id),
-            (alice, factories.preset().id),
             (alice, uuid.uuid4()),
             (alice, "x"),
         ):
             response = client.get(f"{URL}/{identifier}/export", headers=person.headers)
             assert error(response)[:2] == (404, "voice_not_found")
+        response = client.get(f"{URL}/{factories.preset().id}/export", headers=alice.headers)
+        assert error(response)[:2] == (403, "voice_is_preset")
 
     def test_a_strangers_file_is_ones_own_voice(self, client, charlie, exported):
         """Who has the file has the recordings: what it may be used for is what they agree to."""

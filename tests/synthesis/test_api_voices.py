@@ -6,6 +6,7 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from accounts.models import Role
@@ -156,6 +157,7 @@ class TestOne:
             ({"gender": "robot"}, "gender"),
             ({"window_start": 2}, "window_start"),
             ({"window_start": 2, "window_end": "x"}, "window_end"),
+            ({"recording": 2}, "recording"),
         ],
     )
     def test_a_wrong_change_is_named(self, client, alice, fields, param):
@@ -190,14 +192,37 @@ class TestOne:
 
     def test_a_preset_is_nobodys_to_change(self, client, alice):
         preset = factories.preset()
-        assert self._patch(client, alice, preset, name="Mine").status_code == 404
-        assert client.delete(f"{URL}/{preset.id}", headers=alice.headers).status_code == 404
+        url = f"{URL}/{preset.id}"
+        clip = SimpleUploadedFile("a.wav", b"x")
+        for response in (
+            self._patch(client, alice, preset, name="Mine"),
+            self._patch(client, alice, preset, name="Mine", tags=["news"]),
+            self._patch(client, alice, preset),
+            client.delete(url, headers=alice.headers),
+            client.get(f"{url}/versions", headers=alice.headers),
+            client.post(f"{url}/versions", {"audio": clip, "consent": "true"}, headers=alice.headers),
+            client.get(f"{url}/export", headers=alice.headers),
+        ):
+            assert error(response)[:2] == (403, "voice_is_preset")
+            assert "Clone a voice of your own." in response.json()["error"]["message"]
+        shown = client.get(url, headers=alice.headers).json()
+        assert (shown["name"], shown["tags"]) == ("Hibari", [])
+
+    def test_another_engines_preset_is_none(self, client, alice):
+        url = f"{URL}/{factories.preset('Xiaoxiao', engine='kokoro', language='zh').id}"
+        assert error(client.delete(url, headers=alice.headers))[:2] == (404, "voice_not_found")
 
     def test_hear(self, client, alice):
         response = client.get(f"{URL}/{own(alice).id}/sample", headers=alice.headers)
         assert (response.status_code, response.getvalue()) == (200, b"RIFF sound")
         assert response.headers["Content-Type"] == "audio/wav"
         assert response.headers["Content-Disposition"] == 'inline; filename="Mine.wav"'
+
+    def test_hear_what_lies_behind_the_end(self, client, alice):
+        headers = alice.headers | {"range": "bytes=10-"}
+        response = client.get(f"{URL}/{own(alice).id}/sample", headers=headers)
+        assert error(response) == (416, "range_not_satisfiable", "Range")
+        assert response.headers["Content-Range"] == "bytes */10"
 
 
 #: Every route, with its method.

@@ -84,6 +84,9 @@ class TestCreate:
             ({"window_start": "1"}, "window_invalid", "window_start"),
             ({"window_start": "3", "window_end": "1"}, "window_invalid", "window_start"),
             ({"window_start": "nan", "window_end": "nan"}, "invalid_value", "window_start"),
+            ({"window_start": "3", "window_end": "100"}, "audio_window", "window_start"),
+            ({"name": ["Mine", "Hers"]}, "parameter_repeated", "name"),
+            ({"consent": ["true", "false"]}, "parameter_repeated", "consent"),
         ],
     )
     def test_a_wrong_field_is_named(self, client, alice, fields, code, param):
@@ -163,7 +166,14 @@ class TestAudioUrl:
     def test_what_is_no_speech(self, client, alice):
         with serve(answer(body=b"<html>")) as server:
             response = self._post(client, alice, server.url)
-        assert (response.status_code, response.json()["error"]["param"]) == (400, "audio")
+            again = client.post(
+                f"{URL}/{own(alice).id}/versions",
+                {"audio_url": server.url, "consent": True},
+                content_type="application/json",
+                headers=alice.headers,
+            )
+        for one in (response, again):
+            assert (one.status_code, one.json()["error"]["param"]) == (400, "audio_url")
 
     def test_nothing_there(self, client, alice):
         with serve(answer(404)) as server:

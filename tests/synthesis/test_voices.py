@@ -14,6 +14,7 @@ from django.db import connection
 from accounts.errors import ChorusError, Conflict, InvalidInput, NotAllowed, NotFound
 from accounts.models import AuditEntry, MemberQuota, Role, TeamQuota
 from synthesis import storage
+from synthesis.errors import VoiceIsPreset
 from synthesis.models import Voice
 from synthesis.services import voices
 from tests import factories
@@ -182,7 +183,7 @@ def test_a_stranger_finds_nothing_and_a_viewer_changes_nothing():
         with pytest.raises(NotAllowed):
             attempt()
     preset = factories.preset()
-    with pytest.raises(NotFound):
+    with pytest.raises(VoiceIsPreset):
         voices.delete(actor=alice.actor, voice_id=preset.id)
 
 

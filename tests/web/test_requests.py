@@ -145,6 +145,7 @@ def test_audio_in_ranges(sign_in, alice, done, header, start, end):
 def test_audio_outside_of_the_file(sign_in, alice, done, header):
     answer = sign_in(alice).get(f"/requests/{done.id}/audio/", headers={"Range": header})
     assert (answer.status_code, answer.headers["Content-Range"]) == (416, "bytes */2048")
+    assert "2048 bytes" in answer.content.decode()
 
 
 @pytest.mark.parametrize("header", ["bytes=1-2,4-5", "lines=1-2", "bytes=-", "bytes=9-3"])

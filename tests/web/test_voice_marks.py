@@ -166,8 +166,8 @@ class TestDelete:
         assert mine.deleted_at
 
     def test_a_preset_is_not_deleted(self, sign_in, alice, hibari):
-        assert sign_in(alice).get(f"/voices/{hibari.id}/delete/").status_code == 404
-        assert sign_in(alice).post(f"/voices/{hibari.id}/delete/").status_code == 404
+        assert sign_in(alice).get(f"/voices/{hibari.id}/delete/").status_code == 403
+        assert sign_in(alice).post(f"/voices/{hibari.id}/delete/").status_code == 403
 
 
 class TestConsent:

@@ -126,7 +126,9 @@ def test_a_presets_page(sign_in, alice, hibari):
     assert "<h1>Hibari</h1>" in page
     assert "Change it" not in page
     assert "Consent" not in page
-    assert client.post(f"/voices/{hibari.id}/", {"name": "Mine"}).status_code == 404
+    refused = client.post(f"/voices/{hibari.id}/", {"name": "Mine"})
+    assert refused.status_code == 403
+    assert "Clone a voice of your own." in refused.content.decode()
 
 
 def unchanged(page: str) -> dict[str, str]:
