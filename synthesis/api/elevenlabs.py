@@ -38,9 +38,16 @@ OUTPUT_FORMAT = OpenApiParameter(
     default=elevenlabs_formats.DEFAULT,
     description="codec_samplerate_bitrate.",
 )
-ENABLE_LOGGING = OpenApiParameter(
-    "enable_logging", bool, description="Only true: each request is kept for as long as the plan says."
-)
+
+
+class LoggingFilterSerializer(serializers.Serializer):
+    """Whether the request is kept."""
+
+    enable_logging = serializers.BooleanField(
+        required=False,
+        default=True,
+        help_text="Only true: each request is kept for as long as the plan says.",
+    )
 
 
 class VoiceSettingsSerializer(InputSerializer):
@@ -91,8 +98,11 @@ class _SpeakingView(ElevenLabsView, HoldingView):
     def submit(self, request: Request, voice_id: str) -> tuple[SynthesisRequest, listening.Sound]:
         """A request that is heard while it is spoken, and how its caller wants to hear it."""
         self.hit()
-        wanted = elevenlabs_formats.parse(request.query_params.get("output_format", ""))
-        if request.query_params.get("enable_logging", "true").lower() in {"false", "0"}:
+        wanted = elevenlabs_formats.parse(
+            request.query_params.get("output_format", elevenlabs_formats.DEFAULT)
+        )
+        # Not `query`, for which an empty value is none: whoever meant to leave no trace must not leave one.
+        if not self.read(LoggingFilterSerializer, request.query_params.dict())["enable_logging"]:
             raise InvalidInput(
                 _("Requests are always kept here, for as long as your plan says; they can be deleted."),
                 code="zero_retention_not_supported",
@@ -103,7 +113,9 @@ class _SpeakingView(ElevenLabsView, HoldingView):
             if values.get(name):
                 raise InvalidInput(
                     _("“%(name)s” cannot be applied here. Leave it out.") % {"name": name},
-                    code=f"{name}_not_supported",
+                    code="audio_effects_not_supported"
+                    if name == "audio_effects"
+                    else "pronunciation_dictionary_locators_not_supported",
                     param=name,
                 )
         elevenlabs_formats.check_model(values.get("model_id"))
@@ -119,10 +131,11 @@ class _SpeakingView(ElevenLabsView, HoldingView):
                 seed=None if seed is None else seed % (submission.SEED_MAX + 1),
             )
         except UnknownVoice as error:
-            raise VoiceNotFound(error.message) from None
+            raise VoiceNotFound(error.message, code=error.code) from None
         except InvalidInput as error:
             # As their clients call it.
-            error.param = {"language": "language_code"}.get(error.param or "", error.param)
+            theirs = {"language": "language_code", "speed": "voice_settings.speed"}
+            error.param = theirs.get(error.param or "", error.param)
             raise
         row = submission.submit(actor=self.actor, planned=planned, streamed=True)
         sound = listening.Sound(
@@ -187,7 +200,7 @@ class TextToSpeechView(_SpeakingView):
         summary="Speak as ElevenLabs does",
         tags=["ElevenLabs"],
         request=TextToSpeechSerializer,
-        parameters=[OUTPUT_FORMAT, ENABLE_LOGGING],
+        parameters=[OUTPUT_FORMAT, LoggingFilterSerializer],
         responses={
             (200, "audio/*"): OpenApiTypes.BINARY,
             **elevenlabs_errors(*BODY, 404, 409, 422, 429, 500, 504),
@@ -205,7 +218,7 @@ class TextToSpeechStreamView(_SpeakingView):
         summary="Stream as ElevenLabs does",
         tags=["ElevenLabs"],
         request=TextToSpeechSerializer,
-        parameters=[OUTPUT_FORMAT, ENABLE_LOGGING],
+        parameters=[OUTPUT_FORMAT, LoggingFilterSerializer],
         responses={
             (200, "audio/*"): OpenApiTypes.BINARY,
             **elevenlabs_errors(*BODY, 404, 409, 422, 429, 500, 504),
@@ -223,7 +236,7 @@ class TextToSpeechWithTimestampsView(_SpeakingView):
         summary="Speak with timestamps as ElevenLabs does",
         tags=["ElevenLabs"],
         request=TextToSpeechSerializer,
-        parameters=[OUTPUT_FORMAT, ENABLE_LOGGING],
+        parameters=[OUTPUT_FORMAT, LoggingFilterSerializer],
         responses={200: WithTimestampsSerializer, **elevenlabs_errors(*BODY, 404, 409, 422, 429, 500, 504)},
     )
     def post(self, request: Request, voice_id: str) -> Hold:

@@ -30,13 +30,17 @@ class ElevenLabsErrorSerializer(serializers.Serializer):
 class ElevenLabsInvalidSerializer(serializers.Serializer):
     """One field at fault."""
 
-    loc = serializers.ListField(child=serializers.CharField())
+    loc = serializers.ListField(
+        child=serializers.CharField(), help_text="`body` or `query`, and the names that lead to the field."
+    )
     msg = serializers.CharField()
     type = serializers.CharField()
 
 
 class ElevenLabsUnprocessableSerializer(serializers.Serializer):
-    """A body that has not the shape that is asked for; or, with an object as `detail`, one that contradicts itself."""
+    """A body or an address that has not the shape that is asked for; or, with an object as `detail`, one that
+    contradicts itself.
+    """
 
     detail = ElevenLabsInvalidSerializer(many=True)
 
@@ -64,13 +68,20 @@ class ElevenLabsView(ApiView):
     """Answers errors as their clients read them."""
 
     query_names = None
+    #: Where the fields stand that are being read, as their errors say it.
+    _place = "body"
+
+    def read(self, kind: type[serializers.Serializer[Any]], data: Any = None) -> dict[str, Any]:
+        """The body, or `data`, which is out of the address on all of their routes."""
+        self._place = "body" if data is None else "query"
+        return super().read(kind, data)
 
     def handle_exception(self, exc: Exception) -> Response:
         """422 with a list for fields of the wrong shape, else an object with `status` and `message`."""
         answer = super().handle_exception(exc)
         problem: dict[str, Any] = answer.data["error"]
         if isinstance(exc, ValidationError):
-            location = ["body", *(problem["param"] or "").split(".")]
+            location = [self._place, *filter(None, (problem["param"] or "").split("."))]
             missing = problem["code"] == "missing_field"
             kind = "value_error.missing" if missing else "value_error"
             answer.status_code = 422

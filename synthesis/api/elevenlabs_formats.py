@@ -45,7 +45,6 @@ class OutputFormat:
 
 def parse(name: str) -> OutputFormat:
     """InvalidInput for a name that is none."""
-    name = name or DEFAULT
     if name not in NAMES:
         raise InvalidInput(
             _("“%(format)s” is not an output format. There are: %(all)s.")

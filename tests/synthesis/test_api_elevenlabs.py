@@ -10,6 +10,7 @@ import uuid
 import numpy as np
 import pytest
 import soundfile
+from django.utils import timezone
 
 from accounts.models import LedgerEntry, Role, TeamQuota
 from gpu_worker import jobs, resident
@@ -172,6 +173,7 @@ class TestErrors:
             (400, "text_too_long", {"text": "x" * 20_001}, ""),
             (400, "invalid_output_format", {}, "?output_format=mp3_1_2"),
             (400, "invalid_output_format", {}, "?output_format=%00"),
+            (400, "invalid_output_format", {}, "?output_format="),
             (400, "zero_retention_not_supported", {}, "?enable_logging=false"),
             (400, "model_not_found", {"model_id": "gpt-5"}, ""),
             (400, "language_not_supported", {"language_code": "zh"}, ""),
@@ -189,8 +191,9 @@ class TestErrors:
         response = _post(client, alice, voice.id, what, query, **fields)
         assert (response.status_code, response.json()["detail"]["status"]) == (status, code)
         assert response.json()["detail"]["message"]
-        if "language_code" in fields:
-            assert response.json()["detail"]["param"] == "language_code"
+        theirs = {"language_code": "language_code", "voice_settings": "voice_settings.speed"}
+        if name := next(iter(fields.keys() & theirs), None):
+            assert response.json()["detail"]["param"] == theirs[name]
         assert _nothing_happened()
 
     @pytest.mark.parametrize(
@@ -209,6 +212,23 @@ class TestErrors:
         assert response.status_code == 422
         (detail,) = response.json()["detail"]
         assert (detail["loc"], detail["type"]) == (location, kind)
+        assert _nothing_happened()
+
+    @pytest.mark.parametrize("value", ["x", "", "2"])
+    def test_a_list_for_an_address_of_the_wrong_shape(self, client, alice, voice, value):
+        response = _post(client, alice, voice.id, query=f"?enable_logging={value}")
+        assert response.status_code == 422
+        (detail,) = response.json()["detail"]
+        assert (detail["loc"], detail["type"]) == (["query", "enable_logging"], "value_error")
+        assert _nothing_happened()
+        # After the address comes the body, whose errors are the body's.
+        response = _post(client, alice, voice.id, query="?enable_logging=true", text=5)
+        assert response.json()["detail"][0]["loc"] == ["body", "text"]
+
+    def test_a_voice_that_an_operator_has_blocked(self, client, alice, voice):
+        Voice.objects.filter(id=voice.id).update(taken_down_at=timezone.now(), taken_down_reason="complaint")
+        response = _post(client, alice, voice.id)
+        assert (response.status_code, response.json()["detail"]["status"]) == (404, "voice_blocked")
         assert _nothing_happened()
 
     def test_malformed_json(self, client, alice, voice):
@@ -316,7 +336,7 @@ class TestLibrary:
     def test_a_wrong_query(self, client, alice, query):
         response = client.get(f"/v1/history?{query}", headers=_xi(alice))
         assert response.status_code == 422
-        assert response.json()["detail"][0]["loc"][-1] == query.split("=")[0]
+        assert response.json()["detail"][0]["loc"] == ["query", query.split("=")[0]]
 
     def test_one_item(self, client, alice, voice):
         row = finished.succeed(factories.submit(alice, "Ten chars."))
@@ -346,6 +366,13 @@ class TestLibrary:
         row = factories.submit(alice)
         for what in ("", "/audio"):
             assert client.get(f"/v1/history/{row.id}{what}", headers=_xi(alice)).status_code == 404
+
+    def test_what_lies_behind_the_end_of_its_sound(self, client, alice):
+        row = finished.succeed(factories.submit(alice))
+        headers = _xi(alice) | {"range": "bytes=10240-"}
+        response = client.get(f"/v1/history/{row.id}/audio", headers=headers)
+        assert (response.status_code, response.headers["Content-Range"]) == (416, "bytes */10240")
+        assert response.json()["detail"]["status"] == "range_not_satisfiable"
 
     def test_an_item_whose_sound_is_gone(self, client, alice):
         row = finished.succeed(factories.submit(alice))
@@ -384,7 +411,12 @@ class TestVoices:
         assert str(theirs.id) not in found
         named = client.get("/v2/voices?search=min&category=cloned", headers=_xi(alice)).json()
         assert [row["name"] for row in named["voices"]] == ["Mine"]
-        assert client.get("/v2/voices?page_size=x", headers=_xi(alice)).status_code == 422
+        for wrong in ("page_size=x", "category=cloend"):
+            response = client.get(f"/v2/voices?{wrong}", headers=_xi(alice))
+            assert response.status_code == 422
+            assert response.json()["detail"][0]["loc"] == ["query", wrong.partition("=")[0]]
+        professional = client.get("/v2/voices?category=professional", headers=_xi(alice)).json()
+        assert professional["voices"] == []
         assert client.get("/v2/voices").status_code == 401
 
     @pytest.mark.parametrize("url", ["/v1", "/v1/nothing", "/v2", "/v2/nothing"])
