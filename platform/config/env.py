@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -11,6 +12,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
+#: A `/` in a password ends the host: the address is then another one.
+_SIGNS = " In its password write / as %2F, ? as %3F, # as %23 and @ as %40."
 
 
 def text(name: str, default: str | None = None) -> str:
@@ -44,6 +47,22 @@ def integer(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} must be a whole number.") from None
 
 
+def port(name: str, default: int) -> int:
+    """Where a server listens, 1 to 65535."""
+    value = integer(name, default)
+    if not 1 <= value <= 65535:
+        raise ImproperlyConfigured(f"{name} must be a port, from 1 to 65535.")
+    return value
+
+
+def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+    value = text(name, default)
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} must be one of {', '.join(choices)}.")
+    return value
+
+
 def words(name: str, default: str = "") -> list[str]:
     """A comma-separated list."""
     return [word.strip() for word in text(name, default).split(",") if word.strip()]
@@ -73,18 +92,52 @@ def origin(name: str, default: str) -> str:
         raise ImproperlyConfigured(f"{name} must look like https://voice.example.org.") from None
 
 
+def server(name: str) -> str:
+    """The http address of a server, such as S3's, with its path where it has one; empty where none is named."""
+    given = text(name, "")
+    if given and not _is_address(given, {"http", "https"}):
+        raise ImproperlyConfigured(f"{name} must look like https://storage.example.org:9000.")
+    return given
+
+
+def redis(name: str) -> str:
+    """redis://:password@host:port/number, the same with rediss:// (by TLS), or unix:///path."""
+    given = text(name)
+    if given.startswith("unix://"):
+        return given
+    if not _is_address(given, {"redis", "rediss"}, path=r"(/\d*)?"):
+        raise ImproperlyConfigured(f"{name} must look like redis://:password@host:6379/0.{_SIGNS}")
+    return given
+
+
+def _is_address(given: str, schemes: set[str], *, path: str = ".*") -> bool:
+    """Whether it names a host, and a port that there can be."""
+    try:
+        url = urlsplit(given)
+        named = url.scheme in schemes and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+    return named and not re.search(r"\s|#", given) and re.fullmatch(path, url.path) is not None
+
+
 def database(name: str) -> dict[str, object]:
     """Django's DATABASES entry from postgres://user:password@host:port/name?option=value."""
-    url = urlsplit(text(name))
-    if url.scheme not in {"postgres", "postgresql"} or not url.path.strip("/"):
-        raise ImproperlyConfigured(f"{name} must look like postgres://user:password@host:5432/name.")
+    given = text(name)
+    try:
+        url = urlsplit(given)
+        port = url.port
+    except ValueError:
+        url, port = urlsplit(""), None
+    # An @ behind the host: a sign in the password has ended the host before its time.
+    if url.scheme not in {"postgres", "postgresql"} or not url.path.strip("/") or "@" in url.path:
+        raise ImproperlyConfigured(f"{name} must look like postgres://user:password@host:5432/name.{_SIGNS}")
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(url.path.strip("/")),
         "USER": unquote(url.username or ""),
         "PASSWORD": unquote(url.password or ""),
         "HOST": url.hostname or "",
-        "PORT": str(url.port or ""),
+        "PORT": str(port or ""),
         "OPTIONS": dict(parse_qsl(url.query)),
     }
 
@@ -93,8 +146,11 @@ def peppers(name: str) -> dict[str, bytes]:
     """Pepper id → secret from "1:hex,2:hex"; the last one is used for new keys."""
     result = {}
     for part in words(name):
-        identifier, _, value = part.partition(":")
+        # Without the colon all of it would be the id, and ids are told: it is the secret.
+        identifier, colon, value = part.partition(":")
         try:
+            if not colon:
+                raise ValueError
             result[identifier] = bytes.fromhex(value)
         except ValueError:
             raise ImproperlyConfigured(f"{name} must look like 1:hex[,2:hex].") from None

@@ -14,6 +14,7 @@ from django.http import HttpRequest, JsonResponse
 from redis.exceptions import RedisError
 
 from accounts.redis import client as redis_client
+from config import unreachable
 from synthesis import storage
 from synthesis.models import Worker
 
@@ -62,7 +63,12 @@ def _answers(part: Callable[[], bool]) -> bool:
     try:
         return part()
     except (DatabaseFailure, RedisError, BotoCoreError, ClientError) as error:
-        logger.warning("Not ready: %s", part.__name__.strip("_"), extra={"cause": type(error).__name__})
+        # Only in the log: the answer is for everybody.
+        names = unreachable.variables(error)
+        where = f" (look at {names})" if names else ""
+        logger.warning(
+            "Not ready: %s%s", part.__name__.strip("_"), where, extra={"cause": type(error).__name__}
+        )
         return False
 
 

@@ -44,7 +44,7 @@ if PROMETHEUS_MULTIPROC_DIR:
     # Before anything imports prometheus_client, which django_rq does.
     Path(PROMETHEUS_MULTIPROC_DIR).mkdir(parents=True, exist_ok=True)
 #: Where traces go by OTLP over HTTP (http://collector:4318), and how many of a hundred.
-CHORUS_OTLP_ENDPOINT = env.text("CHORUS_OTLP_ENDPOINT", "")
+CHORUS_OTLP_ENDPOINT = env.server("CHORUS_OTLP_ENDPOINT")
 CHORUS_TRACE_PERCENT = env.integer("CHORUS_TRACE_PERCENT", 100)
 #: Whether this process answers by ASGI (set by `config.asgi`), where a request may wait without a thread.
 CHORUS_ASGI = False
@@ -131,15 +131,15 @@ DATABASES["default"]["CONN_MAX_AGE"] = 0 if DB_POOL else None
 if DB_POOL:
     DATABASES["default"]["OPTIONS"] |= {"pool": {"min_size": 1, "max_size": DB_POOL, "timeout": 10}}  # type: ignore[operator]
 
-REDIS_URL = env.text("REDIS_URL")
+REDIS_URL = env.redis("REDIS_URL")
 # Its pages are served under /admin/rq/ for staff with a second factor; its own entry would bypass the permission.
 RQ_SHOW_ADMIN_LINK = False
 RQ_QUEUES = {
     "gpu": {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 3600, "SERIALIZER": "rq.serializers.JSONSerializer"}
 }
 
-S3_ENDPOINT_URL = env.text("S3_ENDPOINT_URL", "")
-S3_PUBLIC_URL = env.text("S3_PUBLIC_URL", "")
+S3_ENDPOINT_URL = env.server("S3_ENDPOINT_URL")
+S3_PUBLIC_URL = env.server("S3_PUBLIC_URL")
 S3_ACCESS_KEY_ID = env.text("S3_ACCESS_KEY_ID", "")
 S3_SECRET_ACCESS_KEY = env.text("S3_SECRET_ACCESS_KEY", "")
 S3_BUCKET = env.text("S3_BUCKET", "chorus")
@@ -190,10 +190,13 @@ WHITENOISE_USE_FINDERS = not CHORUS_STATIC_MANIFEST
 # --- Mail: the console unless an SMTP server is named ------------------------------------------------------------
 EMAIL_HOST = env.text("CHORUS_EMAIL_HOST", "")
 EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend" if EMAIL_HOST else "config.mail.ToTheLog"
-EMAIL_PORT = env.integer("CHORUS_EMAIL_PORT", 587)
+EMAIL_PORT = env.port("CHORUS_EMAIL_PORT", 587)
 EMAIL_HOST_USER = env.text("CHORUS_EMAIL_USER", "")
 EMAIL_HOST_PASSWORD = env.text("CHORUS_EMAIL_PASSWORD", "")
-EMAIL_USE_TLS = env.boolean("CHORUS_EMAIL_TLS", default=True)
+_EMAIL_TLS = env.boolean("CHORUS_EMAIL_TLS", default=True)
+# By STARTTLS, except on the port where TLS begins with the connection (RFC 8314).
+EMAIL_USE_SSL = _EMAIL_TLS and EMAIL_PORT == 465
+EMAIL_USE_TLS = _EMAIL_TLS and not EMAIL_USE_SSL
 DEFAULT_FROM_EMAIL = env.text("CHORUS_EMAIL_FROM", "chorus@localhost")
 
 # --- Security ---------------------------------------------------------------------------------------------------
@@ -275,6 +278,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # --- Logs: one JSON object a line -------------------------------------------------------------------------------
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -287,7 +291,7 @@ LOGGING = {
         },
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "json"}},
-    "root": {"handlers": ["console"], "level": env.text("CHORUS_LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": env.choice("CHORUS_LOG_LEVEL", "INFO", LOG_LEVELS)},
     "loggers": {
         "django.server": {"handlers": ["console"], "propagate": False},
         "botocore": {"level": "WARNING"},

@@ -16,6 +16,9 @@ from launcher.folder import DataFolder
 from launcher.process import Child
 from launcher.processes import Processes
 
+#: What a traceback's last line has before the words about a setting.
+_BY_DJANGO = "django.core.exceptions.ImproperlyConfigured: "
+
 
 class Preparation:
     """The tasks of one start."""
@@ -42,7 +45,7 @@ class Preparation:
         task.start()
         return task
 
-    def finish(self, task: Child | None, done: str) -> None:
+    def finish(self, task: Child | None, done: str = "") -> None:
         """Wait for a task and say that it is `done`; LauncherError with its last line when it failed."""
         if task is None:
             return
@@ -51,11 +54,12 @@ class Preparation:
             time.sleep(0.02)
         self.running.remove(task)
         if task.exit_code != 0:
-            reason = task.last_lines(1).removeprefix("chorus: ")
+            reason = task.last_lines(1).removeprefix("chorus: ").removeprefix(_BY_DJANGO)
             raise LauncherError(f"{task.name} failed: {reason} (see {task.log})")
         self._tell()
         self._after.pop(task)()
-        self._say(done)
+        if done:
+            self._say(done)
 
     def _tell(self) -> None:
         """Say the whole lines that the told tasks have written since the last call."""
@@ -99,6 +103,11 @@ class Preparation:
             os.environ.get(name) for name in ("DATABASE_URL", "DATABASE_URL_FILE", "S3_ENDPOINT_URL")
         )
         return [None if outside or not part.exists() else part.stat().st_ino for part in parts]
+
+    def settings(self) -> Child:
+        """Read the settings: a wrong one is told at once, and not by processes that end again and again."""
+        argv: list[str | Path] = [self._venv / "bin" / "python", "-c", "import config.settings"]
+        return self.begin(self._processes.tool("settings", argv))
 
     def migrate(self) -> Child:
         """Bring the database to the tables of this version."""

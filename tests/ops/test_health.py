@@ -55,6 +55,16 @@ def test_each_part_is_named(db, client, monkeypatch, part, error):
         assert answer.json()["redis"] == "ok"
 
 
+def test_the_log_names_the_setting_and_the_answer_does_not(db, client, monkeypatch, caplog):
+    def _redis():
+        raise RedisGone("Error 111 connecting to valkey:6379.")
+
+    monkeypatch.setattr(health, "_redis", _redis)
+    answer = client.get("/readyz")
+    assert "Not ready: redis (look at REDIS_URL)" in caplog.messages
+    assert "REDIS_URL" not in answer.content.decode()
+
+
 def test_a_database_without_the_newest_tables_is_not_ready(db, client, monkeypatch):
     monkeypatch.setattr(health, "_migrated", False)
     monkeypatch.setattr(
