@@ -54,35 +54,41 @@ def why_workers_end(log: bytes, *, times: int) -> str:
 
 def account(bootstrap: dict[str, Any]) -> dict[str, Any]:
     """What `ready.json` holds beside the address."""
-    return {key: bootstrap.get(key, "") for key in ACCOUNT_KEYS}
+    return {key: bootstrap[key] for key in ACCOUNT_KEYS if key in bootstrap}
+
+
+def is_refused(url: str, bootstrap: dict[str, Any]) -> bool:
+    """Whether the first API key no longer works: revoked, or of another installation, whose backup was restored."""
+    key = bootstrap.get("api_key")
+    return bool(key) and _get(f"{url}/v1/voices", key)[0] in {401, 403}
 
 
 def text(url: str, bootstrap: dict[str, Any], logs: Path) -> str:
     """The lines that a person sees: where to go, as whom, and a command that works when pasted."""
     known = account(bootstrap)
-    voice = _voice(url, known["api_key"])
+    key = known.get("api_key")
+    voice = _voice(url, key) if key else ""
     request = json.dumps({"voice": voice or "YOUR VOICE", "input": _EXAMPLE})
     curl = [
         f"curl -sS --fail-with-body {url}/v1/audio/speech",
-        f"-H {shlex.quote('Authorization: Bearer ' + known['api_key'])}",
+        f"-H {shlex.quote('Authorization: Bearer ' + (key or 'YOUR KEY'))}",
         "-H 'Content-Type: application/json'",
         f"-d {shlex.quote(request)} -o speech.mp3",
     ]
-    return "\n".join(
-        (
-            "",
-            f"  Address     {url}",
-            f"  Account     {known['email']}   password {known['password']}",
-            f"  Operator    {known['admin_email']}   password {known['admin_password']}",
-            f"  API key     {known['api_key']}",
-            "",
-            *([] if voice else [f"  There is no voice yet: make one at {url}/voices/new/, then", ""]),
-            "  " + " ".join(curl),
-            "",
-            f"  Ctrl-C stops it. Logs: {logs}",
-            "",
-        )
-    )
+    lines = ["", f"  Address     {url}"]
+    if "email" in known:
+        lines.append(f"  Account     {known['email']}   password {known['password']}")
+    if "admin_email" in known:
+        lines.append(f"  Operator    {known['admin_email']}   password {known['admin_password']}")
+    if key:
+        lines.append(f"  API key     {key}")
+    if len(known) < len(ACCOUNT_KEYS):
+        lines.append("  Of the first accounts and their key, what no longer works is left out: use your own.")
+    lines.append("")
+    if key and not voice:
+        lines += [f"  There is no voice yet: make one at {url}/voices/new/, then", ""]
+    lines += ["  " + " ".join(curl), "", f"  Ctrl-C stops it. Logs: {logs}", ""]
+    return "\n".join(lines)
 
 
 def _voice(url: str, key: str) -> str:

@@ -145,6 +145,7 @@ class Up:
         environment = running.environment
         prepared = preparation.is_done()
         services.begin()
+        settings = preparation.settings()
         names = (self.options.engine, *(["asr"] if self.options.asr else []))
         weights = preparation.weights(names, Path(environment["CHORUS_MODELS_DIR"]))
         messages = preparation.messages()
@@ -153,6 +154,7 @@ class Up:
         if at_once:
             self._start_worker(running)
             self._start_rest(running, port)
+        preparation.finish(settings)
         services.wait(("PostgreSQL", "Valkey"), self.say)
         for server in services.servers.values():
             self.watch.add(server.child, server.start)
@@ -214,6 +216,11 @@ class Up:
 
     def _announce(self, url: str) -> None:
         account = read_json(self.folder.bootstrap_file)
+        if self.preparation and ready.is_refused(url, account):
+            self.preparation.finish(
+                self.preparation.bootstrap(), "The first accounts are compared with what is there"
+            )
+            account = read_json(self.folder.bootstrap_file)
         write_private(
             self.folder.ready_file, json.dumps({"url": url, **ready.account(account)}, indent=2) + "\n"
         )

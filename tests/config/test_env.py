@@ -100,7 +100,8 @@ def test_addresses_of_servers(monkeypatch, given):
 
 
 @pytest.mark.parametrize(
-    "given", ["s3.example.org", "s3://bucket", "https:///s3", "https://x:port", "https://a b", "http://x:99999"]
+    "given",
+    ["s3.example.org", "s3://bucket", "https:///s3", "https://x:port", "https://a b", "http://x:99999"],
 )
 def test_what_is_no_address_of_a_server_is_named(monkeypatch, given):
     named(monkeypatch, "S3_ENDPOINT_URL", given, env.server)

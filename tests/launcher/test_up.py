@@ -231,6 +231,25 @@ def test_a_fresh_folder_speaks_survives_and_stops(run, tmp_path):
     assert "Stopped; the data is kept" in run.said()
     assert status_in_database(run.data, answer.json()["id"]) == "succeeded"
 
+    # After a restore, the first key is one that the database does not know: it is not shown, and what holds is.
+    kept = run.data / "bootstrap.json"
+    kept.write_text(json.dumps(json.loads(kept.read_text()) | {"api_key": "chorus_AAAAAAAAAAAA_unknown"}))
+    restored = run.up("--workers", "0")
+    assert set(ready) - set(restored) == {"api_key"}
+    assert restored["password"] == ready["password"]
+    assert "what no longer works is left out" in run.said()
+    assert run.signal(signal.SIGINT) == 0
+
+    # A wrong setting is named at once, also where no worker is there to say so.
+    begun = time.monotonic()
+    wrong = support.chorus(
+        *("up", "--data", run.data, "--engine", "hibari", "--port", "0", "--workers", "0"),
+        CHORUS_EMAIL_PORT="smtp",
+    )
+    assert wrong.returncode == 1
+    assert "CHORUS_EMAIL_PORT must be a whole number." in wrong.stderr
+    assert time.monotonic() - begun < support.PATIENCE / 2
+
 
 def status_in_database(data: Path, request: str) -> str:
     """Ask the servers of a folder alone."""

@@ -11,7 +11,9 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import transaction
 
 from accounts.actors import Actor
-from accounts.models import Plan, Team, User
+from accounts.errors import ChorusError
+from accounts.models import Plan, User
+from accounts.redis import client
 from accounts.services import keys, teams
 from synthesis import storage
 from synthesis.services import presets
@@ -36,17 +38,53 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """`--state FILE`: where the demo account's secrets are kept (mode 0600)."""
-        parser.add_argument("--state", type=Path, help="write (once) the demo account's secrets to this file")
+        parser.add_argument(
+            "--state",
+            type=Path,
+            help="write (once) the demo account's secrets to this file, and take out what no longer works",
+        )
 
     def handle(self, *args: Any, state: Path | None = None, **options: Any) -> None:
         """Each part checks for itself whether it is there."""
+        client().ping()  # here a start can still say which setting is wrong; later, everything waits for Redis
         storage.ensure_bucket()
         presets.seed()
-        if state is not None and not (state.is_file() and Team.objects.filter(name=DEMO_TEAM).exists()):
-            demo = _create_demo()
-            state.touch(mode=0o600)
-            state.chmod(0o600)
-            state.write_text(json.dumps(demo, indent=2) + "\n")
+        if state is not None:
+            _keep(state)
+
+
+def _keep(state: Path) -> None:
+    """Have the file hold what works: new accounts where there is no file or nobody yet, else what of it is still true.
+
+    After a restore the accounts are those of the installation that was backed up, which may well have no demo team: no
+    administrator is added to them.
+    """
+    try:
+        known = json.loads(state.read_text())
+    except (FileNotFoundError, ValueError):  # or half written, by a start that was killed
+        known = None
+    if known is not None and User.objects.exists():
+        accounts = _still_true(known)
+        if accounts == known:
+            return
+    else:
+        accounts = _create_demo()
+    state.touch(mode=0o600)
+    state.chmod(0o600)
+    state.write_text(json.dumps(accounts, indent=2) + "\n")
+
+
+def _still_true(known: dict[str, str]) -> dict[str, str]:
+    gone: set[str] = set()
+    for email, password in (("email", "password"), ("admin_email", "admin_password")):
+        user = User.objects.filter(email=known.get(email, ""), is_active=True).first()
+        if user is None or not user.check_password(known.get(password, "")):
+            gone |= {email, password}
+    try:
+        keys.authenticate(known.get("api_key", ""), ip="127.0.0.1")
+    except ChorusError:
+        gone.add("api_key")
+    return {name: value for name, value in known.items() if name not in gone}
 
 
 @transaction.atomic
