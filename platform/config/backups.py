@@ -25,10 +25,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.utils import timezone
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from synthesis import storage
+from synthesis.models import Worker
+from synthesis.models.workers import ALIVE
 
 Say = Callable[[str], None]
 
@@ -105,12 +108,19 @@ def prune(folder: Path, *, keep: int, say: Say = print) -> int:
 
 
 def restore(
-    folder: Path, *, name: str = "", replace: bool = False, other_peppers: bool = False, say: Say = print
+    folder: Path,
+    *,
+    name: str = "",
+    replace: bool = False,
+    while_running: bool = False,
+    other_peppers: bool = False,
+    say: Say = print,
 ) -> None:
     """Put a backup (the newest unless `name`) into this installation, and compare what is there with its manifest.
 
-    BackupError when the database is not empty (unless `replace`: what is there is dropped), when the backup is
-    damaged, or when keys of the API would stop working for want of their pepper (unless `other_peppers`).
+    BackupError when the database is not empty (unless `replace`: what is there is dropped) or somebody works on it
+    (unless `while_running`), when the backup is damaged, or when keys of the API would stop working for want of their
+    pepper (unless `other_peppers`).
     """
     source = _find(folder, name)
     manifest = json.loads((source / MANIFEST).read_text())
@@ -118,6 +128,12 @@ def restore(
     if not replace and _tables():
         raise BackupError(
             "The database is not empty. Restore into a new one, or add --replace, which drops what is there."
+        )
+    if replace and not while_running and (users := _at_work()):
+        raise BackupError(
+            f"The installation is running: {users}. What it does meanwhile would be lost or mixed with the backup. "
+            "Stop web, streams, sweep, workers and backup first (a worker that was killed counts for 16 s), or add "
+            "--while-running."
         )
     objects = list(_objects(source))
     for stored in objects:
@@ -184,6 +200,25 @@ def _dump(target: Path) -> dict[str, int]:
         options = ["--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}"]
         _run("pg_dump", *options, f"--file={target}", f"--dbname={_address()}")
     return rows
+
+
+def _at_work() -> str:
+    """Who is connected to the database or reports as a worker, in words; empty when nobody does."""
+    found = []
+    with connection.cursor() as cursor:
+        if "synthesis_worker" in _tables():
+            # Not by the model: the tables may be those of another version.
+            query = "SELECT name FROM synthesis_worker WHERE last_seen > %s AND state <> %s ORDER BY 1"
+            cursor.execute(query, [timezone.now() - ALIVE, Worker.State.GONE])
+            found += [f"worker {name}" for (name,) in cursor.fetchall()]
+        # Of our own role only: those of PostgreSQL itself clean up in every database.
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+            "AND usename = current_user AND pid <> pg_backend_pid()"
+        )
+        if others := cursor.fetchone()[0]:
+            found.append(f"other connections to the database ({others})")
+    return ", ".join(found)
 
 
 def _tables() -> list[str]:

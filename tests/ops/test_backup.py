@@ -185,6 +185,40 @@ def test_replace_drops_what_is_there(full, elsewhere, tmp_path):
     assert elsewhere.rows() == before
 
 
+class TestInUse:
+    """A running installation is not replaced by mistake."""
+
+    @pytest.fixture
+    def restored(self, full, elsewhere, tmp_path):
+        call_command("backup", tmp_path, stdout=io.StringIO())
+        elsewhere.manage("restore", tmp_path)
+        return elsewhere
+
+    def refused(self, elsewhere, tmp_path):
+        before = elsewhere.rows()
+        done = elsewhere.manage("restore", tmp_path, "--replace", check=False)
+        assert done.returncode != 0
+        assert "--while-running" in done.stdout
+        assert elsewhere.rows() == before
+        return done.stdout
+
+    def test_a_worker_is_at_work(self, restored, tmp_path):
+        report = 'beat(name="h:0", engine="hibari", host="h", pid=1, state="idle")'
+        restored.manage(
+            "shell", "--no-imports", "-c", f"from synthesis.services.workers import beat; {report}"
+        )
+        assert "worker h:0" in self.refused(restored, tmp_path)
+        # One that has said goodbye is no matter.
+        with psycopg.connect(address(restored.database), autocommit=True) as server:
+            server.execute("UPDATE synthesis_worker SET state = 'gone'")
+        restored.manage("restore", tmp_path, "--replace")
+
+    def test_somebody_is_connected(self, restored, tmp_path):
+        with psycopg.connect(address(restored.database), autocommit=True):
+            assert "other connections to the database (1)" in self.refused(restored, tmp_path)
+            restored.manage("restore", tmp_path, "--replace", "--while-running")
+
+
 class TestDamage:
     """Nothing is changed by a backup that is not whole."""
 

@@ -25,16 +25,22 @@ class Command(BaseCommand):
         )
         parser.add_argument("--replace", action="store_true", help="drop what the database holds first")
         parser.add_argument(
+            "--while-running",
+            action="store_true",
+            help="go on though web, workers or others use the database; stop and start them afterwards",
+        )
+        parser.add_argument(
             "--other-peppers", action="store_true", help="go on though API keys will stop working"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Nothing is changed when the backup is damaged or the database is not empty."""
+        """Nothing is changed when the backup is damaged, or the database not empty or in use."""
         try:
             backups.restore(
                 options["folder"],
                 name=options["name"],
                 replace=options["replace"],
+                while_running=options["while_running"],
                 other_peppers=options["other_peppers"],
                 say=self.stdout.write,
             )
