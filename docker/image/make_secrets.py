@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(os.environ.get("SECRETS_ROOT", "/secrets"))
-APP, METRICS, POSTGRES, VALKEY, S3, TLS = (
-    ROOT / name for name in ("app", "metrics", "postgres", "valkey", "s3", "tls")
+APP, METRICS, POSTGRES, VALKEY, S3, GRAFANA, TLS = (
+    ROOT / name for name in ("app", "metrics", "postgres", "valkey", "s3", "grafana", "tls")
 )
 
 
@@ -85,6 +85,7 @@ def main() -> int:
     # "1:" is the pepper's id: a second one is added with a comma, see the documentation.
     keep(APP / "peppers", f"1:{secrets.token_hex(32)}")
     keep(METRICS / "token", secrets.token_hex(24))
+    keep(GRAFANA / "password", secrets.token_hex(12))
     password = keep(POSTGRES / "password", secrets.token_hex(24))
     write(APP / "database_url", given("DATABASE_URL") or f"postgres://chorus:{password}@postgres:5432/chorus")
     password = keep(VALKEY / "password", secrets.token_hex(24))

@@ -30,11 +30,12 @@ logger = logging.getLogger(__name__)
 _SETTLED = timedelta(seconds=3)
 
 _QUEUE = """
-SELECT r.engine, p.name, r.status, count(*), sum(r.characters),
+SELECT r.engine, coalesce(o.pool_id, ''), p.name, r.status, count(*), sum(r.characters),
        coalesce(extract(epoch FROM statement_timestamp() - min(r.created_at)), 0)
 FROM synthesis_synthesisrequest r
 JOIN accounts_team t ON t.id = r.team_id JOIN accounts_plan p ON p.id = t.plan_id
-WHERE r.status IN ('queued', 'running') GROUP BY 1, 2, 3
+LEFT JOIN synthesis_teampool o ON o.team_id = r.team_id
+WHERE r.status IN ('queued', 'running') GROUP BY 1, 2, 3, 4
 """
 _ENDED = """
 SELECT r.engine, p.name, r.status, CASE WHEN r.status = 'failed' THEN r.error_code ELSE '' END,
@@ -123,33 +124,34 @@ def _add(since: datetime, until: datetime) -> None:
 
 
 def _queue() -> Iterator[Metric]:
-    requests = _gauge("chorus_queue_requests", "Requests that wait.", "engine", "plan")
-    characters = _gauge("chorus_queue_characters", "Characters of the requests that wait.", "engine", "plan")
-    oldest = _gauge(
-        "chorus_queue_oldest_seconds", "Age of the request that has waited longest.", "engine", "plan"
-    )
-    running = _gauge("chorus_running_requests", "Requests that are being spoken.", "engine", "plan")
+    # The pool is the one whose workers may take them, empty for those that all teams without one share.
+    labels = ("engine", "pool", "plan")
+    requests = _gauge("chorus_queue_requests", "Requests that wait.", *labels)
+    characters = _gauge("chorus_queue_characters", "Characters of the requests that wait.", *labels)
+    oldest = _gauge("chorus_queue_oldest_seconds", "Age of the request that has waited longest.", *labels)
+    running = _gauge("chorus_running_requests", "Requests that are being spoken.", *labels)
     # A series that vanishes with the last waiting request could not be told from a broken scrape.
     waits = False
     with connection.cursor() as cursor:
         cursor.execute(_QUEUE)
-        for engine, plan, status, count, total, age in cursor.fetchall():
+        for engine, pool, plan, status, count, total, age in cursor.fetchall():
+            where = [engine, pool, plan]
             if status == "queued":
                 waits = True
-                requests.add_metric([engine, plan], count)
-                characters.add_metric([engine, plan], total)
-                oldest.add_metric([engine, plan], float(age))
+                requests.add_metric(where, count)
+                characters.add_metric(where, total)
+                oldest.add_metric(where, float(age))
             else:
-                running.add_metric([engine, plan], count)
+                running.add_metric(where, count)
     if not waits:
         for family in (requests, characters, oldest):
-            family.add_metric([settings.CHORUS_ENGINE, ""], 0)
+            family.add_metric([settings.CHORUS_ENGINE, "", ""], 0)
     yield from (requests, characters, oldest, running)
 
 
 def _workers() -> Iterator[Metric]:
     count = _gauge(
-        "chorus_workers", "Workers by state; `silent` ones have stopped reporting.", "engine", "state"
+        "chorus_workers", "Workers by state; `silent` ones have stopped reporting.", "engine", "pool", "state"
     )
     memory = _gauge("chorus_worker_memory_bytes", "Resident memory of a worker's engine process.", "worker")
     done = CounterMetricFamily(
@@ -162,11 +164,11 @@ def _workers() -> Iterator[Metric]:
         "gpu",
     )
     taken = _gauge("chorus_worker_gpu_memory_bytes", "Memory in use on the worker's GPU.", "worker", "gpu")
-    states: dict[tuple[str, str], int] = {}
+    states: dict[tuple[str, str, str], int] = {}
     moment = timezone.now()
     for worker in Worker.objects.exclude(state=Worker.State.GONE):
         alive = worker.last_seen > moment - ALIVE
-        key = (worker.engine, worker.state if alive else "silent")
+        key = (worker.engine, worker.pool, worker.state if alive else "silent")
         states[key] = states.get(key, 0) + 1
         if not alive:
             continue
@@ -177,7 +179,7 @@ def _workers() -> Iterator[Metric]:
         if worker.gpu_memory_bytes is not None:
             taken.add_metric([worker.name, worker.gpu], worker.gpu_memory_bytes)
     for state in ("idle", "busy", "loading", "silent"):
-        states.setdefault((settings.CHORUS_ENGINE, state), 0)
+        states.setdefault((settings.CHORUS_ENGINE, "", state), 0)
     for labels, number in states.items():
         count.add_metric(labels, number)
     yield from (count, memory, done, load, taken)

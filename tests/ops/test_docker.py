@@ -17,7 +17,10 @@ from tests.ops import tools
 DOCKER = tools.ROOT / "docker"
 DOCKERFILES = sorted(DOCKER.glob("Dockerfile.*"))
 #: Ends by itself, or is a tool of another image with a check of its own in compose.yml.
-WITHOUT_CHECK = {"secrets", "migrate", "sweep", "backup", "restore", "get-cosyvoice", "prometheus", "grafana"}
+WITHOUT_CHECK = {
+    *("secrets", "migrate", "sweep", "backup", "restore", "get-cosyvoice"),
+    *("prometheus", "alertmanager", "grafana"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +94,11 @@ def test_health_is_watched(composed):
         assert checked, name
 
 
+def test_the_database_is_asked_by_tcp(composed):
+    """The server that initdb runs for a moment listens on its socket alone, and is no server to wait for."""
+    assert "--host=127.0.0.1" in composed["services"]["postgres"]["healthcheck"]["test"]
+
+
 def test_workers_may_finish(composed):
     """Longer than a segment takes: the supervisor passes SIGTERM on and waits."""
     for name in ("cpu-worker", "gpu-worker"):
@@ -153,7 +161,7 @@ def test_the_example_is_about_this_file():
 
 
 def test_grafana_and_prometheus_find_their_files(composed):
-    for service in ("grafana", "prometheus", "nginx"):
+    for service in ("grafana", "prometheus", "alertmanager", "nginx"):
         for mount in composed["services"][service]["volumes"]:
             if mount["type"] == "bind":
                 assert Path(mount["source"]).exists(), mount["source"]
@@ -189,6 +197,15 @@ class TestSecrets:
         assert made["app/peppers"].startswith("1:")
         assert "BEGIN CERTIFICATE" in made["tls/fullchain.pem"]
 
+    def test_grafana_has_a_password_of_its_own(self, make, composed):
+        made = make()
+        assert len(made["grafana/password"]) >= 20
+        grafana = composed["services"]["grafana"]
+        assert grafana["environment"]["GF_SECURITY_ADMIN_PASSWORD__FILE"] == "/secrets/password"
+        assert ("secrets-grafana", "/secrets") in {
+            (mount["source"], mount["target"]) for mount in grafana["volumes"]
+        }
+
     def test_a_second_start_changes_nothing(self, make):
         assert make() == make()
 
@@ -207,6 +224,13 @@ class TestSecrets:
                     assert str(Path(value).parent) in volumes, (name, variable)
         for file, content in made.items():
             assert content, file
+
+
+def test_every_secret_has_a_folder_that_our_user_may_write_to(composed):
+    """A volume gets the rights of the image's folder; without one it would be root's."""
+    image = (DOCKER / "Dockerfile.web").read_text()
+    for mount in composed["services"]["secrets"]["volumes"]:
+        assert mount["target"] in image, mount["target"]
 
 
 def test_the_health_check_of_the_images(tmp_path):

@@ -199,7 +199,8 @@ def test_alerts_lead_to_sections_that_exist(db, client):
     rules = yaml.safe_load((tools.ROOT / "docker" / "monitoring" / "alerts.yml").read_text())
     for group in rules["groups"]:
         for rule in group["rules"]:
-            path, _hash, anchor = rule["annotations"]["runbook"].partition("#")
+            address = rule["annotations"]["runbook_url"].removeprefix("{{ $externalLabels.installation }}")
+            path, _hash, anchor = address.partition("#")
             for language in ("en", "zh-hans"):
                 page = _Page(get(client, path, language).content.decode())
                 assert not anchor or anchor in page.ids, rule["alert"]

@@ -9,16 +9,34 @@ import sys
 
 import pytest
 import yaml
+from django.db import connection
+from django.utils import timezone
 
+from accounts.models import Team
 from config import settings as ours
-from synthesis.models import SynthesisRequest
+from synthesis.models import Pool, SynthesisRequest, TeamPool
 from synthesis.services import dispatch
 from tests import factories
 from tests.ops import tools
 
 CHART = tools.ROOT / "docker" / "helm" / "chorus"
+#: Workers of some teams only.
+GOLD = {
+    "enabled": True,
+    "image": "gpuWorker",
+    "replicas": 1,
+    "resources": {"limits": {"memory": "24Gi"}},
+    "terminationGracePeriodSeconds": 180,
+    "env": {"CHORUS_POOL": "gold"},
+    "autoscaling": {"enabled": False},
+}
 EVERYTHING = {
-    "workerPools": {"gpu": {"enabled": True, "autoscaling": {"enabled": True, "minReplicas": 0}}},
+    "engine": "cosyvoice3",
+    "workerPools": {
+        "gpu": {"enabled": True, "autoscaling": {"enabled": True, "minReplicas": 0}},
+        "gold": GOLD,
+    },
+    "backup": {"enabled": True, "keep": 30},
     "ingress": {"enabled": True, "className": "nginx"},
     "httpRoute": {"enabled": True, "parentRefs": [{"name": "public"}]},
     "email": {"host": "smtp.example.org", "passwordFromSecret": True},
@@ -30,6 +48,7 @@ EVERYTHING = {
         "dashboard": {"enabled": True},
     },
 }
+_SCALING = {"requestsPerWorker": 4, "charactersPerWorker": 6000, "pollingInterval": 10, "cooldownPeriod": 300}
 THEIRS = {"keda.sh/v1alpha1", "monitoring.coreos.com/v1", "gateway.networking.k8s.io/v1"}
 
 
@@ -60,6 +79,8 @@ def pods(documents):
     for document in documents:
         if document["kind"] in {"Deployment", "Job"}:
             yield document["metadata"]["name"], document["spec"]["template"]["spec"]
+        if document["kind"] == "CronJob":
+            yield document["metadata"]["name"], document["spec"]["jobTemplate"]["spec"]["template"]["spec"]
 
 
 def test_helm_lint(tmp_path):
@@ -122,6 +143,9 @@ def test_the_validator_refuses(everything):
         {"engine": "espeak"},
         {"baseUrl": "chorus.example.org"},
         {"workerPools": {"gpu": {"terminationGracePeriodSeconds": 5}}},
+        {"workerPools": {"cpu": {"enabled": "perhaps"}}},
+        {"backup": {"keep": -1}},
+        {"networkPolicy": {"egressPorts": [70000]}},
         {"replicaCount": 2},
     ],
 )
@@ -172,10 +196,37 @@ def test_workers_finish_what_they_have_in_hand(everything):
 def test_the_autoscaler_owns_the_number_of_its_pods(everything):
     deployments = of(everything, "Deployment")
     assert "replicas" not in deployments["voice-worker-gpu"]["spec"]
-    assert deployments["voice-worker-cpu"]["spec"]["replicas"] == 1
+    assert deployments["voice-worker-gold"]["spec"]["replicas"] == 1
     [scaled] = of(everything, "ScaledObject").values()
     assert scaled["spec"]["minReplicaCount"] == 0
     assert scaled["spec"]["scaleTargetRef"]["name"] == "voice-worker-gpu"
+
+
+@pytest.mark.parametrize(
+    ("engine", "pool"), [("kokoro", "cpu"), ("hibari", "cpu"), ("remote", "cpu"), ("cosyvoice3", "gpu")]
+)
+def test_the_engine_chooses_the_pool(tmp_path, engine, pool):
+    deployments = of(render(tmp_path, {"engine": engine}), "Deployment")
+    assert {name for name in deployments if "worker" in name} == {f"voice-worker-{pool}"}
+
+
+@pytest.mark.parametrize(("engine", "pool"), [("kokoro", "gpu"), ("cosyvoice3", "cpu")])
+def test_a_pool_that_cannot_speak_with_the_engine_is_refused(tmp_path, engine, pool):
+    given = (f"engine={engine}", f"workerPools.{pool}.enabled=true")
+    done = tools.run(tools.helm(), "template", "x", CHART, "--set", ",".join(given), check=False)
+    assert done.returncode != 0
+    assert f"workerPools.{pool}: the image {pool}Worker cannot speak with the engine {engine}" in done.stdout
+
+
+def test_backups_are_kept_in_a_volume(everything, defaults):
+    [job] = of(everything, "CronJob").values()
+    assert job["spec"]["concurrencyPolicy"] == "Forbid"
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert container["command"] == ["python", "manage.py", "backup", "/backups", "--keep", "30"]
+    [claim] = [v for v in pod["volumes"] if "persistentVolumeClaim" in v]
+    assert {"name": claim["name"], "mountPath": "/backups"} in container["volumeMounts"]
+    assert not of(defaults, "CronJob")
 
 
 def test_every_deployment_has_a_budget_but_the_sweep(everything):
@@ -227,6 +278,25 @@ def test_only_named_pods_are_reached(everything):
     assert rule["from"]
 
 
+def egress(documents):
+    [rule] = of(documents, "NetworkPolicy")["voice"]["spec"]["egress"]
+    return {(entry["protocol"], entry["port"]) for entry in rule["ports"]}
+
+
+def test_what_settings_name_can_be_reached(tmp_path, defaults):
+    """Mail with and without STARTTLS, webhooks, traces, names; and the ports of the addresses that are given."""
+    usual = egress(defaults)
+    assert {("UDP", 53), *(("TCP", port) for port in (53, 443, 465, 587, 4318, 5432, 6379))} <= usual
+    values = {
+        "s3": {"endpointUrl": "http://minio.storage:9090"},
+        "email": {"host": "smtp.example.org", "port": 2525},
+        "env": {"CHORUS_OTLP_ENDPOINT": "http://collector:4319"},
+        "workerPools": {"cpu": {"env": {"CHORUS_REMOTE_URLS": "http://a:8001/v1, http://b/v1"}}},
+    }
+    added = egress(render(tmp_path, values)) - usual
+    assert added == {("TCP", port) for port in (9090, 2525, 4319, 8001, 80)}
+
+
 def test_a_plain_installation_needs_no_operators(defaults):
     assert {document["apiVersion"] for document in defaults} & THEIRS == set()
 
@@ -244,23 +314,46 @@ def test_variables_are_read(everything):
 
 
 @pytest.mark.django_db
-def test_the_autoscaler_s_queries_count_what_they_should(everything, alice):
+def test_the_autoscaler_s_queries_count_what_the_workers_may_take(tmp_path, alice, charlie):
     """Run as they are, on rows: those that wait and that are spoken, and the characters of those that wait."""
-    from django.db import connection
-
+    TeamPool.objects.create(team=charlie.actor.team, pool=Pool.objects.create(name="gold"))
     factories.submit(alice, "Twelve chars")
     factories.submit(alice, "Twelve chars")
     dispatch.claim(worker="w", engine="hibari")
     done = factories.submit(alice, "Twelve chars")
     dispatch.cancel(done.id)
-    SynthesisRequest.objects.update(engine="kokoro")
-    [scaled] = of(everything, "ScaledObject").values()
+    for _one in range(3):
+        factories.submit(charlie, "Twelve chars")
+    suspended = factories.owner("Dora")
+    factories.submit(suspended, "Twelve chars")
+    Team.objects.filter(id=suspended.actor.team.id).update(suspended_at=timezone.now())
+    factories.submit(alice, "Of another engine")
+    SynthesisRequest.objects.exclude(text="Of another engine").update(engine="cosyvoice3")
+    scaling = {"autoscaling": {"enabled": True, "minReplicas": 0, "maxReplicas": 2} | _SCALING}
+    documents = render(tmp_path, EVERYTHING | {"workerPools": {"gpu": scaling, "gold": GOLD | scaling}})
+    assert {name: counted(scaled) for name, scaled in of(documents, "ScaledObject").items()} == {
+        "voice-worker-gpu": {"requests": 2, "characters": 12},
+        "voice-worker-gold": {"requests": 3, "characters": 36},
+    }
+
+
+def counted(scaled):
+    """What the autoscaler would find."""
     found = {}
     with connection.cursor() as cursor:
         for trigger in scaled["spec"]["triggers"]:
             cursor.execute(trigger["metadata"]["query"])
             found[trigger["name"]] = cursor.fetchone()[0]
-    assert found == {"requests": 2, "characters": 12}
+    return found
+
+
+def test_alerts_lead_to_the_documentation_of_the_installation(everything):
+    [rules] = of(everything, "PrometheusRule").values()
+    links = [
+        rule["annotations"]["runbook_url"] for group in rules["spec"]["groups"] for rule in group["rules"]
+    ]
+    assert links
+    assert all(link.startswith("https://chorus.example.org/docs/") for link in links)
 
 
 def test_the_version_is_the_program_s():

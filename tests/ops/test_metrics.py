@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from accounts.redis import client as redis
 from config import measures
 from synthesis import tally
-from synthesis.models import LedgerCheck, SynthesisRequest, Worker
+from synthesis.models import LedgerCheck, Pool, SynthesisRequest, TeamPool, Worker
 from synthesis.services import dispatch, housekeeping, workers
 from tests import factories
 
@@ -69,6 +69,24 @@ def test_the_queue_is_told_by_plan(alice, client):
     assert value(families, "chorus_queue_characters", plan="Test") == 12
     assert value(families, "chorus_running_requests", plan="Test") == 1
     assert value(families, "chorus_queue_oldest_seconds", plan="Test") >= 0
+
+
+def test_the_queue_is_told_by_pool(alice, client):
+    """Whose workers may take it: a pool may wait while others have nothing to do."""
+    charlie = factories.owner("Charlie")
+    TeamPool.objects.create(team=charlie.actor.team, pool=Pool.objects.create(name="gold"))
+    factories.submit(alice, "Twelve chars")
+    factories.submit(charlie, "Twelve chars")
+    factories.submit(charlie, "Twelve chars")
+    dispatch.claim(worker="w", engine="hibari", pool="gold")
+    workers.beat(name="g", engine="hibari", host="h", pid=1, state="busy", pool="gold")
+    families = scrape(client)
+    for pool in ("", "gold"):
+        assert value(families, "chorus_queue_requests", pool=pool) == 1
+        assert value(families, "chorus_queue_characters", pool=pool) == 12
+    assert value(families, "chorus_running_requests", pool="gold") == 1
+    assert value(families, "chorus_workers", pool="gold", state="busy") == 1
+    assert value(families, "chorus_workers", pool="", state="busy") == 0
 
 
 def test_an_empty_queue_is_zero_and_not_missing(db, client):

@@ -85,6 +85,28 @@ def test_configuration_passes_promtool():
     tools.run(tools.promtool(), "check", "config", "--syntax-only", MONITORING / "prometheus.yml")
 
 
+def test_alerts_reach_alertmanager():
+    prometheus = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
+    [found] = prometheus["alerting"]["alertmanagers"][0]["static_configs"]
+    compose = yaml.safe_load((MONITORING.parent / "compose.yml").read_text())
+    assert found["targets"] == ["alertmanager:9093"]
+    assert "alertmanager" in compose["services"]
+    # Who is told is the operator's to say; what their messages link to is filled in by Prometheus.
+    assert "CHORUS_BASE_URL" in compose["services"]["prometheus"]["environment"]
+    assert prometheus["global"]["external_labels"] == {"installation": "${CHORUS_BASE_URL}"}
+
+
+def test_the_configuration_of_alertmanager_is_right(tmp_path):
+    """As it is, and with what its comments hold."""
+    file = MONITORING / "alertmanager.yml"
+    tools.run(tools.amtool(), "check-config", file)
+    filled = tmp_path / "alertmanager.yml"
+    lines = re.sub(r"^  # (  |- |routes)", r"  \1", file.read_text(), flags=re.MULTILINE)
+    filled.write_text(lines)
+    said = tools.run(tools.amtool(), "check-config", filled).stdout
+    assert "3 receivers" in said
+
+
 def test_dashboard_queries_pass_promtool(tmp_path):
     rules = [
         {"record": f"test:{number}", "expr": expression.replace("$__rate_interval", "5m")}

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from launcher import front
 from synthesis.api import held, sound
@@ -79,6 +80,7 @@ class Proxy:
             "/etc/nginx/tls/": f"{self.folder}/",
             "/var/cache/nginx": f"{self.folder}/cache",
             "/tmp/nginx.pid": f"{self.folder}/nginx.pid",
+            "/tmp/https-port": f"{self.folder}/https-port",
             "access_log /dev/stdout": f"access_log {self.folder}/access.log",
             "error_log /dev/stderr": f"error_log {self.folder}/error.log",
             "listen 80 ": f"listen 127.0.0.1:{self.http} ",
@@ -313,6 +315,23 @@ def test_plain_http_leads_to_tls(proxy):
     assert answer.status_code == 308
     assert answer.headers["location"] == "https://127.0.0.1/history/?page=2"
     assert httpx.get(f"http://127.0.0.1:{proxy.http}/healthz").json()["backend"] == "web"
+
+
+@pytest.mark.parametrize(("port", "written"), [("443", ""), ("8443", ":8443")])
+def test_another_port_of_tls_is_kept(folder, tmp_path, port, written):
+    """By what compose.yml runs before nginx."""
+    tmp_path.chmod(0o755)
+    for name in ("privkey.pem", "fullchain.pem"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    composed = yaml.safe_load((tools.ROOT / "docker" / "compose.yml").read_text())
+    [*shell, script] = composed["services"]["nginx"]["entrypoint"]
+    script = script.replace("$$", "$").replace("/tmp/", f"{tmp_path}/").replace("exec nginx", "exec true")
+    tools.run(*shell, script, env=os.environ | {"HTTPS_PORT": port})
+    moved = Proxy(tmp_path, web=free_port(), streams=free_port())
+    moved.write()
+    with moved.run():
+        answer = httpx.get(f"http://127.0.0.1:{moved.http}/history/?page=2", follow_redirects=False)
+    assert answer.headers["location"] == f"https://127.0.0.1{written}/history/?page=2"
 
 
 def test_acme_answers_are_served(proxy):

@@ -154,6 +154,11 @@ def promtool() -> Path:
     return _debian("prometheus", "promtool")
 
 
+@cache
+def amtool() -> Path:
+    return _debian("prometheus-alertmanager", "amtool")
+
+
 def _debian(package: str, program: str) -> Path:
     """A program of a Debian package: the installed one, or one that was unpacked without installing it."""
     found = shutil.which(program, path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")

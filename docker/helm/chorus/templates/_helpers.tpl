@@ -82,3 +82,34 @@ securityContext:
 - name: tmp
   emptyDir: {sizeLimit: 4Gi}
 {{- end }}
+
+{{- /* "yes" where a pool has workers; an error where its image cannot speak with the engine. */}}
+{{- define "chorus.poolIsOn" -}}
+{{- $engines := dict "cpuWorker" (list "kokoro" "hibari" "remote") "gpuWorker" (list "cosyvoice3") -}}
+{{- if has .root.Values.engine (index $engines .pool.image) -}}
+{{- if .pool.enabled }}yes{{ end -}}
+{{- else if eq (toString .pool.enabled) "true" -}}
+{{- fail (printf "workerPools.%s: the image %s cannot speak with the engine %s. Set enabled: auto or false there, or another engine." .name .pool.image .root.Values.engine) -}}
+{{- end -}}
+{{- end }}
+
+{{- /* What the workers of a pool may take, for a query: its engine, and the teams that are assigned to its CHORUS_POOL, or
+to none. Nothing of a suspended team is taken. */}}
+{{- define "chorus.poolTakes" -}}
+{{- $serves := get (merge (dict) (default (dict) .pool.env) .root.Values.env) "CHORUS_POOL" | toString -}}
+engine = '{{ .root.Values.engine }}'
+AND team_id {{ if not $serves }}NOT {{ end }}IN
+(SELECT team_id FROM synthesis_teampool{{ if $serves }} WHERE pool_id = '{{ $serves }}'{{ end }})
+AND team_id NOT IN (SELECT id FROM accounts_team WHERE suspended_at IS NOT NULL)
+{{- end }}
+
+{{- /* The port of each address in a list of http addresses, as words. */}}
+{{- define "chorus.ports" -}}
+{{- range . }}
+{{- with trim . }}
+{{- $url := urlParse . }}
+{{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" }}
+{{- printf " %s" (default (ternary "80" "443" (eq $url.scheme "http")) $port) }}
+{{- end }}
+{{- end }}
+{{- end }}
