@@ -128,7 +128,7 @@ def test_an_address_of_a_database(monkeypatch):
     found = env.database("DATABASE_URL")
     assert (found["HOST"], found["PORT"], found["NAME"]) == ("db", "6432", "voice")
     assert found["PASSWORD"] == "s/cret"
-    assert found["OPTIONS"] == {"sslmode": "require"}
+    assert found["OPTIONS"]["sslmode"] == "require"
 
 
 def test_a_pepper_without_its_number_is_not_shown(monkeypatch):
