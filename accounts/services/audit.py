@@ -20,7 +20,23 @@ def record(
     by: str = "",
     **data: Any,
 ) -> AuditEntry:
-    """Write one entry in the caller's transaction.
+    """Write one entry in the caller's transaction; `entry` says what is to be given."""
+    made = entry(action, actor=actor, user=user, team_id=team_id, target=target, by=by, **data)
+    made.save(force_insert=True)
+    return made
+
+
+def entry(
+    action: str,
+    *,
+    actor: Actor | None = None,
+    user: User | None = None,
+    team_id: UUID | None = None,
+    target: Any = None,
+    by: str = "",
+    **data: Any,
+) -> AuditEntry:
+    """An entry that is not written yet, for who writes it with other rows.
 
     Give `actor`, or `user` where no team is involved (signing in), or `by` for a command. `data` holds plain JSON,
     never secrets and never the text of a request.
@@ -28,7 +44,7 @@ def record(
     person = actor.user if actor else user
     if acting := acting_by.get():
         data["acting_by"] = acting
-    return AuditEntry.objects.create(
+    return AuditEntry(
         team_id=actor.team.id if actor else team_id,
         actor_id=person.id if person else None,
         actor_name=by or (person.email if person else ""),

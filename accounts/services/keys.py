@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, FilteredRelation, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -22,6 +22,7 @@ from accounts.actors import Actor
 from accounts.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from accounts.models import ApiKey, Membership
 from accounts.models.fields import normal_network
+from accounts.queries import Compiled
 from accounts.services import audit
 
 _ALPHABET = string.ascii_letters + string.digits
@@ -282,14 +283,25 @@ def visible(actor: Actor):  # type: ignore[no-untyped-def]  # a QuerySet, whose 
     return keys if actor.can(permissions.MEMBERS_WRITE) else keys.filter(user=actor.user)
 
 
+#: A key by its prefix, with all that its limits and rights depend on; `membership` is None for who left the team.
+_WITH_OWNER = Compiled(
+    lambda prefix: (
+        ApiKey.objects.annotate(
+            membership=FilteredRelation("team__memberships", condition=Q(team__memberships__user=F("user")))
+        )
+        .select_related("team__plan", "team__quota", "user", "membership__quota")  # type: ignore[misc]
+        .filter(prefix=prefix)
+        .order_by()
+    )
+)
+
+
 def authenticate(token: str, *, ip: str) -> Actor:
     """The actor behind a key; NotAuthenticated (401) or NotAllowed (403) with the reason."""
     parts = token.strip().split("_")
     key = None
     if len(parts) == 3 and parts[0] == "chorus":
-        key = (
-            ApiKey.objects.select_related("team__plan", "team__quota", "user").filter(prefix=parts[1]).first()
-        )
+        key = _WITH_OWNER.first(prefix=parts[1])
     if key is None or key.pepper_id not in settings.API_KEY_PEPPERS:
         raise NotAuthenticated
     if not hmac.compare_digest(bytes(key.digest), _digest(parts[2], key.pepper_id)):
@@ -298,7 +310,7 @@ def authenticate(token: str, *, ip: str) -> Actor:
         raise NotAuthenticated(_("This API key was revoked. Create a new one."), code="api_key_revoked")
     if not key.is_usable:
         raise NotAuthenticated(_("This API key has expired. Create a new one."), code="api_key_expired")
-    membership = Membership.objects.select_related("quota").filter(team=key.team_id, user=key.user_id).first()
+    membership: Membership | None = getattr(key, "membership", None)
     if membership is None:
         raise NotAuthenticated(
             _("The person whose API key this is no longer belongs to the team."), code="api_key_orphaned"

@@ -21,6 +21,7 @@ from accounts.actors import Actor
 from accounts.errors import LimitReached
 from accounts.ids import new_id
 from accounts.models import LedgerEntry, Team, UsageCounter
+from accounts.queries import insert, insertion
 from accounts.services import limits
 
 # One statement makes the month's counter when it is missing and takes the characters only when they fit, so that no
@@ -44,16 +45,36 @@ RETURNING reserved
 """
 
 
-def reserve(*, actor: Actor, request_id: UUID, characters: int) -> None:
+#: Entries that are sent at once.
+_ENTRIES = 1_000
+
+
+def reserve(
+    *,
+    actor: Actor,
+    request_id: UUID,
+    characters: int,
+    then: str = "",
+    values: Mapping[str, Any] | None = None,
+) -> tuple[Any, ...] | None:
     """Set `characters` aside for a request on every counter that holds for `actor`: team, person, key.
+
+    The team's counter is locked by it until the caller's transaction ends, and so are this team's submissions. `then`
+    is a query, with `values` for its `%(name)s`, that is sent along and answered under this lock: its first row.
 
     Raises LimitReached (`quota_exceeded`) with what remains; the caller's transaction is rolled back by it.
     """
-    reserve_many(actor=actor, characters={request_id: characters})
+    return _reserve(actor, {request_id: characters}, "", then, values or {})
 
 
 def reserve_many(*, actor: Actor, characters: Mapping[UUID, int], note: str = "") -> None:
     """The same for several requests: for all of them or for none. `note` stays in the entries."""
+    _reserve(actor, characters, note, "", {})
+
+
+def _reserve(
+    actor: Actor, characters: Mapping[UUID, int], note: str, then: str, more: Mapping[str, Any]
+) -> tuple[Any, ...] | None:
     total = sum(characters.values())
     period = limits.period(actor.team)
     # Always in this order, so that two requests cannot wait for each other.
@@ -77,30 +98,33 @@ def reserve_many(*, actor: Actor, characters: Mapping[UUID, int], note: str = ""
             "n": total,
         }
         values |= {f"{name}{number}": value for name, value in counter.items()}
+    entries = [
+        LedgerEntry(
+            kind=LedgerEntry.Kind.RESERVE,
+            team_id=actor.team.id,
+            user_id=actor.user.id,
+            api_key_id=actor.api_key.id if actor.api_key else None,
+            request_id=request_id,
+            characters=count,
+            period_start=period.key,
+            note=note,
+        )
+        for request_id, count in characters.items()
+    ]
+    # All in one round trip: others of the team wait from here to the transaction's end.
+    written, row_values = insertion(*entries[:_ENTRIES])
+    statements += [written, then] if then else [written]
     # Without a savepoint: an error here is the end of the caller's transaction as well.
     with transaction.atomic(savepoint=False), connection.cursor() as cursor:
-        cursor.execute(";".join(statements), values)  # all counters in one round trip
-        for number in range(len(subjects)):
-            if number:
-                cursor.nextset()
+        cursor.execute(";".join(statements), {**values, **row_values, **more})
+        for _subject in subjects:
             if cursor.fetchone() is None:
                 raise exceeded(actor, total)
-        LedgerEntry.objects.bulk_create(
-            [
-                LedgerEntry(
-                    kind=LedgerEntry.Kind.RESERVE,
-                    team_id=actor.team.id,
-                    user_id=actor.user.id,
-                    api_key_id=actor.api_key.id if actor.api_key else None,
-                    request_id=request_id,
-                    characters=count,
-                    period_start=period.key,
-                    note=note,
-                )
-                for request_id, count in characters.items()
-            ],
-            batch_size=1_000,
-        )
+            cursor.nextset()
+        row = cursor.fetchone() if cursor.nextset() else None
+        for number in range(_ENTRIES, len(entries), _ENTRIES):
+            insert(*entries[number : number + _ENTRIES])
+    return row
 
 
 def exceeded(actor: Actor, required: int) -> LimitReached:

@@ -138,7 +138,8 @@ def database(name: str) -> dict[str, object]:
         "PASSWORD": unquote(url.password or ""),
         "HOST": url.hostname or "",
         "PORT": str(port or ""),
-        "OPTIONS": dict(parse_qsl(url.query)),
+        # Without it nothing could be prepared; with it only what `accounts.queries` wants prepared is.
+        "OPTIONS": {**dict(parse_qsl(url.query)), "prepare_threshold": 1},
     }
 
 

@@ -145,7 +145,7 @@ class SynthesesView(HoldingView):
         self.hit()
         values = self.read(SynthesisCreateSerializer)
         # Not `query`, for which an empty value is none: whoever meant a dry run must not be charged.
-        if self.read(_DryRunSerializer, request.query_params.dict()).get("dry_run"):
+        if request.query_params and self.read(_DryRunSerializer, request.query_params.dict()).get("dry_run"):
             return Response(_estimate(self.actor, submission.plan(actor=self.actor, **values)))
 
         def work() -> tuple[int, dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -23,17 +24,19 @@ class VoiceQuerySet(models.QuerySet["Voice"]):
 
     def usable(self, actor: Actor) -> Self:
         """The presets of the engine that this installation runs, and the team's own voices."""
-        presets = Q(team=None, engine=settings.CHORUS_ENGINE)
-        return self.filter(presets | _own(actor), deleted_at=None, taken_down_at=None)
+        return self.seen(**sight(actor)).filter(taken_down_at=None)
 
     def blocked(self, actor: Actor) -> Self:
         """What `usable` would have as well, had an operator not forbidden it."""
-        presets = Q(team=None, engine=settings.CHORUS_ENGINE)
-        return self.filter(presets | _own(actor), deleted_at=None, taken_down_at__isnull=False)
+        return self.seen(**sight(actor)).filter(taken_down_at__isnull=False)
 
     def own(self, actor: Actor) -> Self:
         """The team's own voices, as far as `actor` may see them; also those that were taken down."""
-        return self.filter(_own(actor), deleted_at=None)
+        return self.filter(_own(**_whose(actor)), deleted_at=None)
+
+    def seen(self, *, engine: str, team: UUID, user: UUID | None = None) -> Self:
+        """An engine's presets and a team's own voices: all of them, or what `user` made and what is shared."""
+        return self.filter(Q(team=None, engine=engine) | _own(team, user), deleted_at=None)
 
     def marked(self, actor: Actor) -> Self:
         """With what `actor` and their team have marked: `is_favourite`, and `team_tags` by name."""
@@ -44,12 +47,21 @@ class VoiceQuerySet(models.QuerySet["Voice"]):
         )
 
 
-def _own(actor: Actor) -> Q:
-    """Voices that are shared within the team or the actor's; who manages the team answers for all of them."""
-    team = Q(team=actor.team)
-    return (
-        team if actor.can(permissions.MEMBERS_WRITE) else team & (Q(shared=True) | Q(created_by=actor.user))
-    )
+def sight(actor: Actor) -> dict[str, Any]:
+    """What an actor sees, as `VoiceQuerySet.seen` takes it: the presets of the engine that runs, and the team's."""
+    return {"engine": settings.CHORUS_ENGINE, **_whose(actor)}
+
+
+def _whose(actor: Actor) -> dict[str, UUID]:
+    """Who manages the team answers for all of its voices."""
+    if actor.can(permissions.MEMBERS_WRITE):
+        return {"team": actor.team.id}
+    return {"team": actor.team.id, "user": actor.user.id}
+
+
+def _own(team: UUID, user: UUID | None = None) -> Q:
+    """A team's voices: all, or those that are shared within it or the user's."""
+    return Q(team=team) if user is None else Q(team=team) & (Q(shared=True) | Q(created_by=user))
 
 
 class Voice(models.Model):

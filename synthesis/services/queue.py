@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import connection
 from django.utils import timezone
 
+from accounts.queries import prepared
 from synthesis.models import Status, SynthesisRequest
 from synthesis.models.workers import ALIVE, READY
 from synthesis.services import pools
@@ -43,7 +43,7 @@ WITH clock AS (
             AND (priority > %(priority)s OR (priority = %(priority)s AND created_at < %(created)s))) own
     CROSS JOIN clock JOIN accounts_team a ON a.id = %(team)s JOIN accounts_plan p ON p.id = a.plan_id
     LEFT JOIN synthesis_turn t ON t.team_id = a.id AND t.engine = %(engine)s AND t.pool = %(pool)s
-), many AS (SELECT EXISTS (SELECT FROM synthesis_synthesisrequest WHERE status = 'queued' OFFSET %(many)s) AS yes
+), many AS (SELECT EXISTS (SELECT FROM synthesis_synthesisrequest WHERE status = 'queued' OFFSET {many}) AS yes
 ), others AS (
     SELECT greatest(clock.now, t.finish)
                + coalesce(sum(greatest(r.characters, 1)) OVER (line ROWS BETWEEN UNBOUNDED PRECEDING
@@ -68,7 +68,7 @@ WITH clock AS (
     JOIN accounts_team a ON a.id = x.team_id JOIN accounts_plan p ON p.id = a.plan_id
     CROSS JOIN (SELECT greatest(1, avg(characters)) AS characters FROM (
         SELECT characters FROM synthesis_synthesisrequest WHERE status = 'queued' AND engine = %(engine)s
-        LIMIT %(sample)s) few) sample
+        LIMIT {sample}) few) sample
     WHERE (SELECT yes FROM many) AND x.engine = %(engine)s AND x.pool = %(pool)s AND x.share IS NOT NULL
       AND x.share <= mine.begins AND x.team_id <> %(team)s
 )
@@ -101,9 +101,9 @@ def place(request: SynthesisRequest) -> Place | None:
     """Where a queued request stands by fair share; None unless it is queued."""
     if request.status != Status.QUEUED:
         return None
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(
-            _AHEAD,
+            _AHEAD.format(many=_MANY, sample=_SAMPLE),  # as they are: PostgreSQL must know them to plan well
             {
                 "team": request.team_id,
                 "user": request.user_id,
@@ -111,8 +111,6 @@ def place(request: SynthesisRequest) -> Place | None:
                 "priority": request.priority,
                 "created": request.created_at,
                 "pool": pools.of_team(request.team_id),
-                "many": _MANY,
-                "sample": _SAMPLE,
             },
         )
         own, of_user, others = cursor.fetchone()
@@ -141,7 +139,7 @@ WITH work AS NOT MATERIALIZED (
 ), recent AS (
     SELECT engine_seconds, characters FROM synthesis_synthesisrequest
     WHERE status = 'succeeded' AND engine = %(engine)s AND engine_seconds > 0
-    ORDER BY completed_at DESC LIMIT %(recent)s
+    ORDER BY completed_at DESC LIMIT {recent}
 ), of_pool AS (
     SELECT state FROM synthesis_worker WHERE engine = %(engine)s AND pool = %(pool)s AND last_seen > %(since)s
 )
@@ -151,23 +149,21 @@ SELECT (SELECT count(*) FROM of_pool WHERE state = ANY (%(ready)s)),
        (SELECT coalesce(sum(characters * (segments_total - segments_done) / segments_total), 0) FROM work
         WHERE status = 'running'),
        (SELECT coalesce(avg(characters), 0) FROM (
-           SELECT characters FROM work WHERE status = 'queued' LIMIT %(sample)s) few)
+           SELECT characters FROM work WHERE status = 'queued' LIMIT {sample}) few)
 """
 
 
 def outlook(request: SynthesisRequest) -> Outlook:
     """Place in the queue and seconds until done, for a request that has not ended."""
     where = place(request)
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(
-            _CIRCUMSTANCES,
+            _CIRCUMSTANCES.format(recent=_RECENT, sample=_SAMPLE),
             {
                 "engine": request.engine,
                 "pool": pools.of_team(request.team_id),
                 "ready": [*READY],
                 "since": timezone.now() - ALIVE,
-                "recent": _RECENT,
-                "sample": _SAMPLE,
             },
         )
         workers, loading, pace, left, average = cursor.fetchone()

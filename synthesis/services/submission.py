@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -19,12 +20,14 @@ from accounts import permissions
 from accounts.actors import Actor
 from accounts.errors import InvalidInput, LimitReached, NotAllowed
 from accounts.ids import new_id
+from accounts.queries import Compiled, insert, prepared
 from accounts.services import audit, ledger, limits, operator_settings
 from synthesis import doorbell, events, instructions, traces
 from synthesis.engines import Capabilities, capabilities
 from synthesis.errors import BlockedVoice, UnknownVoice
 from synthesis.languages import language_label
-from synthesis.models import Format, Segment, Status, SynthesisRequest, Voice
+from synthesis.models import Format, Segment, SynthesisRequest, Voice
+from synthesis.models.voices import sight
 from synthesis.services import callbacks, pools
 from synthesis.text import clean, language, segmenting
 
@@ -189,27 +192,34 @@ def submit(
     takes it. Raises LimitReached:
     `quota_exceeded`, or `concurrent_limit_exceeded` when the team's queue is full.
     """
+    request, segments = _rows(
+        actor=actor,
+        planned=planned,
+        request_id=new_id(),
+        priority=priority,
+        streamed=streamed,
+        hold_seconds=hold_seconds,
+    )
+    entry = audit.entry(
+        "synthesis.submitted",
+        actor=actor,
+        target=request,
+        characters=planned.characters,
+        source=actor.source,
+    )
     with transaction.atomic():
-        request_id = new_id()
-        # First, since it locks the team's counter: from here on this team's submissions come one after the other,
-        # and the count below is exact.
-        ledger.reserve(actor=actor, request_id=request_id, characters=planned.characters)
-        check_queue(actor)
-        request = enqueue(
+        insert(request, *segments, entry)
+        # Last, since it locks the team's counter: from here on this team's submissions come one after the other, so
+        # that the count is exact, and each waits for no more than this statement and the commit of the one before.
+        unfinished = ledger.reserve(
             actor=actor,
-            planned=planned,
-            request_id=request_id,
-            priority=priority,
-            streamed=streamed,
-            hold_seconds=hold_seconds,
-        )
-        audit.record(
-            "synthesis.submitted",
-            actor=actor,
-            target=request,
+            request_id=request.id,
             characters=planned.characters,
-            source=actor.source,
+            then=_UNFINISHED,
+            values=_whose(actor),
         )
+        _check_room(actor, unfinished, own=1)
+        _follow(request)
     return request
 
 
@@ -219,12 +229,35 @@ def enqueue(
     planned: Plan,
     request_id: UUID,
     priority: int,
+    source: str,
+    retry_of_id: UUID | None = None,
+) -> SynthesisRequest:
+    """Queue a request whose characters are reserved under `request_id`, in the caller's transaction."""
+    request, segments = _rows(
+        actor=actor,
+        planned=planned,
+        request_id=request_id,
+        priority=priority,
+        source=source,
+        retry_of_id=retry_of_id,
+    )
+    insert(request, *segments)
+    _follow(request)
+    return request
+
+
+def _rows(
+    *,
+    actor: Actor,
+    planned: Plan,
+    request_id: UUID,
+    priority: int,
     streamed: bool = False,
     source: str = "",
     retry_of_id: UUID | None = None,
     hold_seconds: float = 0.0,
-) -> SynthesisRequest:
-    """Queue a request whose characters are reserved under `request_id`, in the caller's transaction."""
+) -> tuple[SynthesisRequest, list[Segment]]:
+    """A request and its segments, not written yet."""
     now = timezone.now()
     request = SynthesisRequest(
         id=request_id,
@@ -254,29 +287,49 @@ def enqueue(
         segments_total=len(planned.segments),
         retry_of_id=retry_of_id,
     )
-    request.save(force_insert=True)
     # It has no file yet: whoever shows it need not ask.
     request._state.fields_cache["output"] = None
-    Segment.objects.bulk_create(
+    segments = [
         Segment(request=request, index=index, text=segment.text, pause=segment.pause_after)
         for index, segment in enumerate(planned.segments)
-    )
+    ]
+    return request, segments
+
+
+def _follow(request: SynthesisRequest) -> None:
+    """Tell workers and watchers, once the transaction that queues `request` is committed."""
     traces.carry(request)
-    doorbell.ring(pools.of_team(actor.team.id))
+    doorbell.ring(pools.of_team(request.team_id))
     events.announce(request)
-    return request
+
+
+#: What a team has waiting and in hand, and how much of it is one person's.
+_UNFINISHED = """
+SELECT count(*), count(*) FILTER (WHERE user_id = %(user)s) FROM synthesis_synthesisrequest
+WHERE team_id = %(team)s AND (status = 'queued' OR status = 'running')
+"""
+
+
+def _whose(actor: Actor) -> dict[str, UUID]:
+    return {"team": actor.team.id, "user": actor.user.id}
 
 
 def check_queue(actor: Actor) -> None:
     """LimitReached (`concurrent_limit_exceeded`) when the team's or the person's queue is full."""
-    unfinished = Q(status=Status.QUEUED) | Q(status=Status.RUNNING)
-    of_team = SynthesisRequest.objects.filter(unfinished, team=actor.team)
+    with prepared() as cursor:
+        cursor.execute(_UNFINISHED, _whose(actor))
+        _check_room(actor, cursor.fetchone(), own=0)
+
+
+def _check_room(actor: Actor, unfinished: Any, *, own: int) -> None:
+    """`check_queue` for what `_UNFINISHED` said, where `own` of them are the caller's, not committed yet."""
+    of_team, of_user = unfinished
     checks = [
         (of_team, limits.of_team(actor.team).queued_requests),
-        (of_team.filter(user=actor.user), limits.of_member(actor.membership).queued_requests),
+        (of_user, limits.of_member(actor.membership).queued_requests),
     ]
-    for requests, limit in checks:
-        if limit is not None and requests.count() >= limit:
+    for count, limit in checks:
+        if limit is not None and count - own >= limit:
             raise LimitReached(
                 _("%(limit)d requests are waiting already. Wait until some of them are done.")
                 % {"limit": limit},
@@ -295,12 +348,26 @@ def find_voice(actor: Actor, voice: str) -> Voice:
     """
     if not voice.isprintable():  # among others NUL, which the database refuses to look for
         raise UnknownVoice(param="voice")
-    found = _named(Voice.objects.usable(actor), voice)
+    try:
+        found = _BY_ID.first(id=UUID(voice), **sight(actor))
+    except ValueError:
+        found = _named(actor, voice)
     if found is None:
-        if blocked := _named(Voice.objects.blocked(actor), voice):
-            raise BlockedVoice(blocked.taken_down_reason)
         raise _unknown(actor, voice)
+    if found.taken_down_at is not None:
+        raise BlockedVoice(found.taken_down_reason)
     return found
+
+
+_BY_ID = Compiled(lambda id, **sight: Voice.objects.seen(**sight).filter(id=id).order_by())
+
+
+def _named(actor: Actor, given: str) -> Voice | None:
+    """What may be used before what was taken down, and a team's own before a preset."""
+    named = Voice.objects.seen(**sight(actor)).filter(Q(name__iexact=given) | Q(preset=given, team=None))
+    return min(
+        named, key=lambda match: (match.taken_down_at is not None, match.team_id is None), default=None
+    )
 
 
 def _unknown(actor: Actor, given: str) -> UnknownVoice:
@@ -318,14 +385,6 @@ def _unknown(actor: Actor, given: str) -> UnknownVoice:
         param="voice",
         voices=names[:VOICES_NAMED],
     )
-
-
-def _named(voices: QuerySet[Voice], given: str) -> Voice | None:
-    try:
-        return voices.filter(id=UUID(given)).first()
-    except ValueError:
-        named = voices.filter(Q(name__iexact=given) | Q(preset=given, team=None))
-        return min(named, key=lambda match: match.team_id is None, default=None)
 
 
 def choose_language(text: str, wanted: str, voice: Voice, engine: Capabilities) -> str:
