@@ -36,8 +36,9 @@ PREFER = OpenApiParameter(
     "Prefer",
     str,
     OpenApiParameter.HEADER,
-    description="`wait` or `wait=n` (1 to 60 seconds) holds the answer until the request has ended, and answers with "
-    "the unfinished request when the time is over.",
+    description="`wait` or `wait=n` holds the answer until the request has ended, for n seconds at most (60 without n, "
+    "and never more; `Preference-Applied` says how many), and answers with the unfinished request when the time is "
+    "over. `wait=0` and what is no number are ignored.",
 )
 
 

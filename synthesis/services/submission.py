@@ -165,15 +165,15 @@ def checked_seed(seed: int | None) -> int:
     return secrets.randbelow(SEED_MAX) if seed is None else seed
 
 
-def checked_title(title: str, *, param: str = "title") -> str:
-    """`title` on one line; InvalidInput when it is too long or cannot be shown. `param` is what its field is called."""
+def checked_title(title: str) -> str:
+    """`title` on one line; InvalidInput when it is too long or cannot be shown."""
     title = " ".join(title.split())
     if len(title) > TITLE_CHARACTERS or not title.isprintable():
         raise InvalidInput(
             _("A title has at most %(max)d characters, none of them a control character.")
             % {"max": TITLE_CHARACTERS},
-            code=f"{param}_invalid",
-            param=param,
+            code="title_invalid",
+            param="title",
         )
     return title
 

@@ -40,7 +40,7 @@ def test_an_answer_is_logged_with_request_and_team(alice, client, lines):
     assert line["team"] == str(alice.actor.team.id)
     assert line["synthesis_id"] == str(request.id)
     assert line["route"] == "v1/syntheses/<str:synthesis_id>/audio"
-    assert line["status"] == 409
+    assert line["status"] == 400
     assert "secret" not in json.dumps(line)
 
 
