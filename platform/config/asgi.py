@@ -1,5 +1,6 @@
 """Everything that waits (event streams, held requests, audio streams), for uvicorn."""
 
+import gc
 import os
 import signal
 import threading
@@ -19,10 +20,14 @@ settings.MIDDLEWARE = [name for name in settings.MIDDLEWARE if not name.startswi
 
 _django = get_asgi_application()
 
-from config.bodies import Receive, Send, bounded  # noqa: E402 (needs Django to be set up)
+from config import urls  # noqa: E402, F401 (needs Django to be set up)
+from config.bodies import Receive, Send, bounded  # noqa: E402
 from synthesis import watching  # noqa: E402
 
 _bounded = bounded(_django)
+# What was loaded stays for good: Python would wait, before it looks for what is left of requests, until that is a
+# quarter of all there is.
+gc.freeze()
 
 
 async def application(scope: Any, receive: Receive, send: Send) -> None:

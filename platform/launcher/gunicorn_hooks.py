@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -13,6 +14,15 @@ from launcher.process import die_with_parent
 def on_starting(server: Any) -> None:
     """Before the parent listens: the socket is the launcher's and must stay where it is, as one of systemd's must."""
     server.systemd = True
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """Before a worker comes: what was loaded stays for good and is no longer looked through for garbage.
+
+    Python otherwise waits, before it looks for what is left of requests, until that is a quarter of all there is; and
+    each look would take copies of what the workers share.
+    """
+    gc.freeze()
 
 
 def post_fork(server: Any, worker: Any) -> None:
