@@ -44,6 +44,7 @@ def prepared() -> Iterator[CursorWrapper]:
     For statements whose best plan does not depend on their values: after a few times PostgreSQL keeps it for as long
     as the connection lasts. Within a transaction only for those whose columns have types that no migration changes.
     """
+    connection.close_if_health_check_failed()
     connection.ensure_connection()
     with connection._prepare_cursor(_Prepared(connection.connection)) as cursor:  # type: ignore[attr-defined]
         yield cursor

@@ -92,6 +92,20 @@ class TestPrepared:
             elsewhere.close()
             connection.close()
 
+    def test_a_database_that_was_restarted_is_noticed(self):
+        alice = factories.owner("Alice")
+        keys.authenticate(alice.secret, ip="127.0.0.1")
+        pid = connection.connection.info.backend_pid
+        elsewhere = connection.copy()
+        with elsewhere.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        elsewhere.close()
+        connection.health_check_enabled, connection.health_check_done = True, False  # as a request begins
+        try:
+            assert keys.authenticate(alice.secret, ip="127.0.0.1").user == alice.user
+        finally:
+            connection.health_check_enabled = False
+
     def test_errors_are_djangos(self):
         with pytest.raises(IntegrityError), prepared() as cursor:
             cursor.execute("INSERT INTO accounts_team (id) VALUES (%s)", [uuid.uuid4()])
