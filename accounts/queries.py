@@ -42,7 +42,8 @@ def prepared() -> Iterator[CursorWrapper]:
     """A cursor as Django's (errors, logs and counts of queries), whose statements are prepared.
 
     For statements whose best plan does not depend on their values: after a few times PostgreSQL keeps it for as long
-    as the connection lasts. Within a transaction only for those whose columns have types that no migration changes.
+    as the connection lasts. Within a transaction only for those whose results are cast to their types: after a
+    migration has changed that of a column, others fail once, which is mended by itself only outside of one.
     """
     connection.close_if_health_check_failed()
     connection.ensure_connection()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Count, Q
 
 from accounts.extensions import PersonalData, registry
@@ -42,14 +43,17 @@ def cancel_waiting(*, team_id: UUID | None, user_id: UUID | None) -> int:
     from synthesis.models import Status, SynthesisRequest
     from synthesis.services import batches, dispatch
 
-    # The rows first, or they would take the places of the requests.
-    rows = batches.end_all_waiting(team_id=team_id, user_id=user_id)
     waiting = SynthesisRequest.objects.filter(status=Status.QUEUED)
     if team_id is not None:
         waiting = waiting.filter(team=team_id)
     if user_id is not None:
         waiting = waiting.filter(user=user_id)
-    return rows + sum(dispatch.cancel(request_id) for request_id in waiting.values_list("id", flat=True))
+    with transaction.atomic():
+        # All batches, whose rows would take the places of the requests, and all requests before the first counter, as
+        # whoever ends one of them has it: nobody waits in a circle.
+        held = batches.hold_all_waiting(team_id=team_id, user_id=user_id)
+        ids = list(waiting.select_for_update(of=("self",)).order_by("id").values_list("id", flat=True))
+        return sum(map(batches.end_waiting, held)) + sum(map(dispatch.cancel, ids))
 
 
 def export_person(user: User) -> Iterator[tuple[str, bytes | Iterator[bytes]]]:

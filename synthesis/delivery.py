@@ -16,7 +16,8 @@ from synthesis import presets, storage
 from synthesis.errors import RangeOutside, VoiceNotFound
 from synthesis.models import Voice
 
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+# Longer numbers than of any file, and shorter than what Python refuses to read.
+_RANGE = re.compile(r"bytes=(\d{0,4000})-(\d{0,4000})", re.ASCII | re.IGNORECASE)
 #: What is stored under a key never changes, so a browser may keep it; `private`, as it belongs to one team.
 _CACHE = "private, max-age=3600, immutable"
 

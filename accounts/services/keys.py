@@ -208,7 +208,13 @@ def update(*, actor: Actor, key_id: object, **changes: Any) -> ApiKey:
         changes["allowed_ips"] = _networks(changes["allowed_ips"])
     _check_expiry(changes.get("expires_at"))
     with transaction.atomic():
-        key = visible(actor).select_related("user").select_for_update(of=("self",)).filter(id=key_id).first()
+        key = (
+            visible(actor)
+            .select_related("user")
+            .select_for_update(of=("self",), no_key=True)
+            .filter(id=key_id)
+            .first()
+        )
         if key is None:
             raise NotFound
         if key.revoked_at is not None:
@@ -267,7 +273,7 @@ def revoke(*, actor: Actor, key_id: object) -> ApiKey:
     """End a key at once: one's own, or anybody's in the team for who may manage members. NotFound otherwise."""
     actor.require(permissions.KEYS_WRITE)
     with transaction.atomic():
-        key = visible(actor).select_for_update().filter(id=key_id).first()
+        key = visible(actor).select_for_update(no_key=True).filter(id=key_id).first()
         if key is None:
             raise NotFound
         if key.revoked_at is None:

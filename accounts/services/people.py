@@ -24,7 +24,7 @@ def revoke_key(*, by: Operator, key_id: UUID, reason: str = "") -> ApiKey:
     """End anybody's key at once."""
     by.require("accounts.change_apikey")
     with transaction.atomic():
-        key = ApiKey.objects.select_for_update().filter(pk=key_id).first()
+        key = ApiKey.objects.select_for_update(no_key=True).filter(pk=key_id).first()
         if key is None:
             raise NotFound
         if key.revoked_at is None:
@@ -53,7 +53,7 @@ def end_access(*, by: Operator, user_id: UUID, reason: str = "") -> tuple[int, i
     """End all of a person's sessions and keys (a lost laptop); how many of each."""
     by.require("accounts.change_user")
     with transaction.atomic():
-        user = User.objects.select_for_update().filter(pk=user_id).first()
+        user = User.objects.select_for_update(no_key=True).filter(pk=user_id).first()
         if user is None:
             raise NotFound
         by.require_over(user)
@@ -106,7 +106,7 @@ def change_team(*, by: Operator, team_id: UUID, name: str, time_zone: str) -> Te
     name = _team_name(name)
     _check_zone(time_zone)
     with transaction.atomic():
-        team = Team.objects.select_for_update(of=("self",)).filter(pk=team_id).first()
+        team = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team_id).first()
         if team is None:
             raise NotFound
         before = {"name": team.name, "time_zone": team.time_zone}

@@ -127,7 +127,7 @@ def erase(*, by: Operator, user_id: UUID, reason: str = "") -> dict[str, Any]:
     """
     by.require(ERASE)
     with transaction.atomic():
-        user = User.objects.select_for_update().filter(pk=user_id).first()
+        user = User.objects.select_for_update(no_key=True).filter(pk=user_id).first()
         if user is None:
             raise NotFound
         if user.is_superuser or (by.user is not None and by.user.pk == user.pk):
@@ -144,7 +144,7 @@ def erase_oneself(*, user: User, password: str) -> None:
     (`last_owner`; `erase_staff` for who runs the service).
     """
     with transaction.atomic():
-        locked = User.objects.select_for_update().get(pk=user.pk)
+        locked = User.objects.select_for_update(no_key=True).get(pk=user.pk)
         if not locked.check_password(password):
             raise InvalidInput(
                 _("This is not your password. Nothing was deleted."), code="password_wrong", param="password"

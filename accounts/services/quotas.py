@@ -322,7 +322,7 @@ def _differing(target: Target, checked: dict[str, Any]) -> dict[str, Any]:
 def _apply(by: Operator, made: QuotaChange) -> None:
     """Write the limits, what was there before, and the audit entry. The target is locked first."""
     target = target_of(made)
-    type(target)._default_manager.select_for_update(of=("self",)).get(pk=target.pk)
+    type(target)._default_manager.select_for_update(of=("self",), no_key=True).get(pk=target.pk)
     made.before = _current(target, made.after)
     made.applied_at = timezone.now()
     made.save(update_fields=["before", "applied_at"])

@@ -134,9 +134,12 @@ def set_access(*, by: Operator, user_id: UUID, roles: Sequence[str], superuser: 
     with transaction.atomic():
         # All administrators are locked together: two that remove each other cannot both succeed.
         administrators = {
-            user.pk: user for user in User.objects.select_for_update().filter(is_superuser=True)
+            user.pk: user for user in User.objects.select_for_update(no_key=True).filter(is_superuser=True)
         }
-        user = administrators.get(user_id) or User.objects.select_for_update().filter(pk=user_id).first()
+        user = (
+            administrators.get(user_id)
+            or User.objects.select_for_update(no_key=True).filter(pk=user_id).first()
+        )
         if user is None:
             raise NotFound
         if user.is_superuser and by.user is not None and not by.user.is_superuser:

@@ -78,14 +78,14 @@ def restore_user(*, by: Operator, user_id: UUID, reason: str = "") -> None:
 
 
 def _team(team_id: UUID) -> Team:
-    team = Team.objects.select_for_update(of=("self",)).filter(pk=team_id).first()
+    team = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team_id).first()
     if team is None:
         raise NotFound
     return team
 
 
 def _user(user_id: UUID) -> User:
-    user = User.objects.select_for_update().filter(pk=user_id).first()
+    user = User.objects.select_for_update(no_key=True).filter(pk=user_id).first()
     if user is None:
         raise NotFound
     return user

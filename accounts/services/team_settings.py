@@ -45,7 +45,7 @@ def update(
             param="retention_days",
         )
     with transaction.atomic():
-        team = Team.objects.select_for_update(of=("self",)).get(id=actor.team.id)
+        team = Team.objects.select_for_update(of=("self",), no_key=True).get(id=actor.team.id)
         before = {field: getattr(team, field) for field in ("name", "time_zone", "retention_days")}
         team.name, team.time_zone = name, time_zone
         team.retention_days, team.default_voice = retention_days, default_voice
@@ -63,7 +63,7 @@ def hand_over(*, actor: Actor, membership_id: UUID) -> None:
         # In one order for all, as `teams` locks them: two that hand over at once cannot cross.
         members = {
             one.id: one
-            for one in Membership.objects.select_for_update(of=("self",))
+            for one in Membership.objects.select_for_update(of=("self",), no_key=True)
             .filter(team=actor.team)
             .order_by("id")
         }

@@ -222,7 +222,7 @@ def _locked(actor: Actor, membership_id: UUID) -> Membership:
     # All owners of a team are locked together: two that step down at once cannot both succeed.
     members = {
         member.id: member
-        for member in Membership.objects.select_for_update(of=("self",))
+        for member in Membership.objects.select_for_update(of=("self",), no_key=True)
         .select_related("user")
         .filter(team=actor.team)
         .order_by("id")

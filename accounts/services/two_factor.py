@@ -44,7 +44,7 @@ def is_enrolled(user: User) -> bool:
 def begin(user: User) -> TOTPDevice:
     """The secret to be shown as a QR code, the same at each call until `confirm`. Conflict when enrolled already."""
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)
+        User.objects.select_for_update(no_key=True).get(pk=user.pk)
         if is_enrolled(user):
             raise Conflict(_("Two-factor sign-in is set up already."), code="two_factor_enrolled")
         device: TOTPDevice | None = TOTPDevice.objects.filter(user=user, confirmed=False).first()
@@ -148,7 +148,7 @@ def reset(*, by: Operator, user_id: UUID) -> None:
     """Remove somebody's second factor, who has lost it: they enrol anew at the next sign-in."""
     by.require("accounts.change_user")
     with transaction.atomic():
-        user = User.objects.select_for_update().get(pk=user_id)
+        user = User.objects.select_for_update(no_key=True).get(pk=user_id)
         by.require_over(user)
         TOTPDevice.objects.filter(user=user).delete()
         StaticDevice.objects.filter(user=user).delete()

@@ -238,15 +238,16 @@ def end_waiting(batch: Batch) -> int:
     return len(waiting)
 
 
-def end_all_waiting(*, team_id: UUID | None = None, user_id: UUID | None = None) -> int:
-    """The same for every batch of a team, of a person, or of a person in a team; how many rows."""
+def hold_all_waiting(*, team_id: UUID | None = None, user_id: UUID | None = None) -> list[Batch]:
+    """The batches with such rows of a team, of a person, or of a person in a team, locked in the caller's transaction:
+    none of the rows becomes a request meanwhile.
+    """
     batches = Batch.objects.filter(waiting=True)
     if team_id is not None:
         batches = batches.filter(team=team_id)
     if user_id is not None:
         batches = batches.filter(user=user_id)
-    with transaction.atomic():
-        return sum(end_waiting(batch) for batch in batches.select_for_update(of=("self",)).order_by("id"))
+    return list(batches.select_for_update(of=("self",)).order_by("id"))
 
 
 def retry(*, actor: Actor, batch_id: UUID) -> tuple[Batch, int]:

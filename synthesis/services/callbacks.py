@@ -172,7 +172,7 @@ def rotate(actor: Actor) -> SigningSecret:
     actor.require(permissions.WEBHOOKS_WRITE)
     with transaction.atomic():
         # Locks the team: of two rotations at once neither loses the other's secret.
-        Team.objects.select_for_update(of=("self",)).get(id=actor.team.id)
+        Team.objects.select_for_update(of=("self",), no_key=True).get(id=actor.team.id)
         kept = secret_of(actor)
         kept.previous, kept.previous_until = kept.secret, timezone.now() + OVERLAP
         kept.secret, kept.rotated_at = _secret(), timezone.now()

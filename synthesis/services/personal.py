@@ -139,8 +139,13 @@ def erase(user: User) -> dict[str, int]:
     # Takes of this person's texts, whoever asked for them, hold the same words.
     takes = list(SynthesisRequest.objects.filter(take_of__request__user=user).values_list("pk", flat=True))
     requests = SynthesisRequest.objects.filter(Q(user=user) | Q(pk__in=takes))
-    batches.end_all_waiting(user_id=user.pk)
-    for request_id in requests.filter(completed_at=None).values_list("pk", flat=True):
+    # As in `synthesis.contributions.cancel_waiting`: everything is locked before the first counter.
+    held = batches.hold_all_waiting(user_id=user.pk)
+    unfinished = requests.filter(completed_at=None).select_for_update(of=("self",)).order_by("pk")
+    ids = list(unfinished.values_list("pk", flat=True))
+    for batch in held:
+        batches.end_waiting(batch)
+    for request_id in ids:
         dispatch.cancel(request_id)
     prefixes = [storage.request_prefix(team, pk) for team, pk in requests.values_list("team_id", "pk")]
     voices = list(Voice.objects.filter(created_by=user))

@@ -96,7 +96,7 @@ def assign(*, by: Operator, team_id: UUID, name: str, reason: str = "") -> None:
     """Put a team into a pool; an empty name takes it out. What is being spoken is finished where it is."""
     by.require(PERMISSION)
     with transaction.atomic():
-        team = Team.objects.select_for_update(of=("self",)).filter(pk=team_id).first()
+        team = Team.objects.select_for_update(of=("self",), no_key=True).filter(pk=team_id).first()
         if team is None:
             raise NotFound
         pool = _locked(name) if name else None

@@ -25,6 +25,9 @@ _MANY = 10_000
 _SAMPLE = 1_000
 _AVERAGE_SECONDS = 10.0
 
+# Every result is cast, here and below: a prepared statement must not change its types when a column does
+# (`accounts.queries.prepared`).
+#
 # A request begins when its team's share (`turns`) has grown by the characters that stand before it. Among equals the
 # team that was served longest ago comes first: the one whose request before began earlier (-1: none is to come).
 _AHEAD = """
@@ -72,13 +75,13 @@ WITH clock AS (
     WHERE (SELECT yes FROM many) AND x.engine = %(engine)s AND x.pool = %(pool)s AND x.share IS NOT NULL
       AND x.share <= mine.begins AND x.team_id <> %(team)s
 )
-SELECT (SELECT n FROM mine), (SELECT of_user FROM mine),
-       (SELECT count(*) FROM others o CROSS JOIN mine
+SELECT (SELECT n FROM mine)::bigint, (SELECT of_user FROM mine)::bigint,
+       ((SELECT count(*) FROM others o CROSS JOIN mine
         WHERE (o.begins, o.before, o.since) < (mine.begins, mine.before, mine.since))
        + coalesce(sum(CASE WHEN before <= 1 THEN before ELSE (SELECT count(*) FROM (
              SELECT FROM synthesis_synthesisrequest r
              WHERE r.team_id = turns.team_id AND r.status = 'queued' AND r.engine = %(engine)s
-             LIMIT before::bigint) counted) END), 0)
+             LIMIT before::bigint) counted) END), 0))::bigint
 FROM turns
 """
 
@@ -145,11 +148,11 @@ WITH work AS NOT MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM of_pool WHERE state = ANY (%(ready)s)),
        (SELECT count(*) FROM of_pool WHERE state = 'loading'),
-       (SELECT sum(engine_seconds) / nullif(sum(characters), 0) FROM recent),
+       (SELECT sum(engine_seconds) / nullif(sum(characters), 0) FROM recent)::float,
        (SELECT coalesce(sum(characters * (segments_total - segments_done) / segments_total), 0) FROM work
-        WHERE status = 'running'),
+        WHERE status = 'running')::float,
        (SELECT coalesce(avg(characters), 0) FROM (
-           SELECT characters FROM work WHERE status = 'queued' LIMIT {sample}) few)
+           SELECT characters FROM work WHERE status = 'queued' LIMIT {sample}) few)::float
 """
 
 

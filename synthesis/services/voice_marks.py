@@ -51,7 +51,7 @@ def set_tags(*, actor: Actor, voice_id: UUID, names: Iterable[str]) -> Voice:
     wanted = checked(names)
     with transaction.atomic():
         # Two at once would both find a place for the same tag.
-        Team.objects.select_for_update(of=("self",)).get(id=actor.team.id)
+        Team.objects.select_for_update(of=("self",), no_key=True).get(id=actor.team.id)
         spelled = {
             name.casefold(): name
             for name in VoiceTag.objects.filter(team=actor.team)

@@ -80,7 +80,7 @@ def create(
     clips.store(files)
     with transaction.atomic():
         # Locks the team: two uploads cannot both take the last place.
-        Team.objects.select_for_update(of=("self",)).get(id=actor.team.id)
+        Team.objects.select_for_update(of=("self",), no_key=True).get(id=actor.team.id)
         _check_room(actor, name)
         version.save(force_insert=True)
         voice.current_version = version

@@ -31,7 +31,7 @@ def create(*, actor: Actor, url: str, events: Sequence[str]) -> Webhook:
     callbacks.check_address(url, param="url")
     with transaction.atomic():
         # Locks the team: two cannot both take the last place.
-        Team.objects.select_for_update(of=("self",)).get(id=actor.team.id)
+        Team.objects.select_for_update(of=("self",), no_key=True).get(id=actor.team.id)
         if Webhook.objects.filter(team=actor.team).count() >= MOST:
             raise Conflict(
                 _("A team has at most %(max)d webhooks. Delete one first.") % {"max": MOST},

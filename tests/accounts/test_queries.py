@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import AuditEntry, Membership, Team
 from accounts.queries import Compiled, insert, prepared
 from accounts.services import audit, keys
+from synthesis.services import queue
 from tests import factories
 
 pytestmark = pytest.mark.django_db
@@ -89,6 +90,23 @@ class TestPrepared:
         finally:
             with elsewhere.cursor() as cursor:
                 cursor.execute(alter.format("varchar(100)"))
+            elsewhere.close()
+            connection.close()
+
+    def test_nor_within_a_transaction_whose_results_are_cast(self):
+        alice = factories.owner("Alice")
+        request = factories.submit(alice)
+        before = queue.outlook(request)
+        elsewhere = connection.copy()
+        try:
+            for kind in ("bigint", "integer"):
+                with elsewhere.cursor() as cursor:
+                    cursor.execute(
+                        f"ALTER TABLE synthesis_synthesisrequest ALTER COLUMN characters TYPE {kind}"
+                    )
+                with transaction.atomic():
+                    assert queue.outlook(request) == before
+        finally:
             elsewhere.close()
             connection.close()
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
+from django.db import connection, transaction
 from django.test import Client
 
 from accounts.errors import Conflict, NotAllowed
@@ -78,6 +82,49 @@ def test_a_suspended_person_loses_sessions_and_keys_and_what_waits(alice):
     assert (bobs.status, alices.status) == (Status.CANCELED, Status.QUEUED)
     suspension.restore_user(by=BY, user_id=bob.user.pk)
     keys.authenticate(bob.secret, ip="127.0.0.1")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "stop",
+    [
+        lambda alice: suspension.suspend_team(by=BY, team_id=alice.actor.team.pk, cancel_waiting=True),
+        lambda alice: suspension.suspend_user(by=BY, user_id=alice.user.pk),
+    ],
+    ids=["team", "user"],
+)
+def test_whoever_submits_meanwhile_is_not_waited_for_in_a_circle(alice, stop):
+    waiting = factories.submit(alice)
+    submitted, errors = threading.Event(), []
+
+    def submit() -> None:
+        try:
+            with transaction.atomic():
+                factories.submit(alice)  # has the team's counter
+                submitted.set()
+                end = time.monotonic() + 10
+                with connection.cursor() as cursor:
+                    waits = False
+                    while not waits and time.monotonic() < end:
+                        cursor.execute(
+                            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()"
+                            " AND wait_event_type = 'Lock')"
+                        )
+                        (waits,) = cursor.fetchone()
+            # The commit wants to know that team and person are there.
+        except Exception as error:  # noqa: BLE001
+            errors.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=submit)
+    thread.start()
+    assert submitted.wait(10)
+    assert stop(alice) == 1
+    thread.join()
+    assert not errors
+    waiting.refresh_from_db()
+    assert waiting.status == Status.CANCELED
 
 
 def test_nobody_suspends_themselves_or_an_administrator_above_them(alice):
