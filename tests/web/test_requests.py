@@ -131,6 +131,7 @@ def test_audio(sign_in, alice, bob, charlie, done):
         ("bytes=0-", 0, 2047),
         ("bytes=10-19", 10, 19),
         ("bytes=2040-9999", 2040, 2047),
+        (f"Bytes=2040-{'9' * 40}", 2040, 2047),
         ("bytes=-8", 2040, 2047),
     ],
 )
@@ -141,7 +142,7 @@ def test_audio_in_ranges(sign_in, alice, done, header, start, end):
     assert body(answer) == SOUND[start : end + 1]
 
 
-@pytest.mark.parametrize("header", ["bytes=2048-", "bytes=-0"])
+@pytest.mark.parametrize("header", ["bytes=2048-", "bytes=-0", f"bytes={'9' * 40}-"])
 def test_audio_outside_of_the_file(sign_in, alice, done, header):
     answer = sign_in(alice).get(f"/requests/{done.id}/audio/", headers={"Range": header})
     assert (answer.status_code, answer.headers["Content-Range"]) == (416, "bytes */2048")
