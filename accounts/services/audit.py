@@ -18,25 +18,10 @@ def record(
     team_id: UUID | None = None,
     target: Any = None,
     by: str = "",
+    save: bool = True,
     **data: Any,
 ) -> AuditEntry:
-    """Write one entry in the caller's transaction; `entry` says what is to be given."""
-    made = entry(action, actor=actor, user=user, team_id=team_id, target=target, by=by, **data)
-    made.save(force_insert=True)
-    return made
-
-
-def entry(
-    action: str,
-    *,
-    actor: Actor | None = None,
-    user: User | None = None,
-    team_id: UUID | None = None,
-    target: Any = None,
-    by: str = "",
-    **data: Any,
-) -> AuditEntry:
-    """An entry that is not written yet, for who writes it with other rows.
+    """Write one entry in the caller's transaction; without `save` the caller does, with other rows.
 
     Give `actor`, or `user` where no team is involved (signing in), or `by` for a command. `data` holds plain JSON,
     never secrets and never the text of a request.
@@ -44,7 +29,7 @@ def entry(
     person = actor.user if actor else user
     if acting := acting_by.get():
         data["acting_by"] = acting
-    return AuditEntry(
+    entry = AuditEntry(
         team_id=actor.team.id if actor else team_id,
         actor_id=person.id if person else None,
         actor_name=by or (person.email if person else ""),
@@ -54,3 +39,6 @@ def entry(
         target_id=str(target.pk) if target is not None else "",
         data=data,
     )
+    if save:
+        entry.save(force_insert=True)
+    return entry

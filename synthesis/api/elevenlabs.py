@@ -94,6 +94,8 @@ class _SpeakingView(ElevenLabsView, HoldingView):
     """Submit ElevenLabs' body."""
 
     required_scopes = {"POST": permissions.SYNTHESES_WRITE}
+    # Their clients send none, and what was heard is no answer that could be kept.
+    refuses_idempotency_key = True
 
     def submit(self, request: Request, voice_id: str) -> tuple[SynthesisRequest, listening.Sound]:
         """A request that is heard while it is spoken, and how its caller wants to hear it."""

@@ -18,12 +18,10 @@ from synthesis.services import pools
 _DEFAULT_SECONDS_PER_CHARACTER = 0.035
 #: Requests that the pace is taken from: recent enough to follow a change of hardware, enough to smooth.
 _RECENT = 20
-#: So many queued requests are counted one by one; among more the place is told by the teams' turns, and the average
-#: length of a text is worked out so many seconds later again.
+#: So many queued requests are counted one by one; among more the place is told by the teams' turns.
 _MANY = 10_000
 #: How long a text is on average is taken from so many of them.
 _SAMPLE = 1_000
-_AVERAGE_SECONDS = 10.0
 
 # Every result is cast, here and below: a prepared statement must not change its types when a column does
 # (`accounts.queries.prepared`).

@@ -200,8 +200,9 @@ def submit(
         streamed=streamed,
         hold_seconds=hold_seconds,
     )
-    entry = audit.entry(
+    entry = audit.record(
         "synthesis.submitted",
+        save=False,
         actor=actor,
         target=request,
         characters=planned.characters,

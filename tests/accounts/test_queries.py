@@ -135,7 +135,8 @@ class TestInsert:
     def test_rows_are_as_the_orm_would_have_written_them(self):
         alice = factories.owner("Alice")
         entries = [
-            audit.entry("tested", actor=alice.actor, number=number, text="“%s” 你好") for number in range(3)
+            audit.record("tested", save=False, actor=alice.actor, number=number, text="“%s” 你好")
+            for number in range(3)
         ]
         team = Team(name="100 %s", plan=alice.actor.team.plan)
         with CaptureQueriesContext(connection) as queries:
@@ -151,7 +152,7 @@ class TestInsert:
 
     def test_all_or_nothing(self):
         alice = factories.owner("Alice")
-        entry = audit.entry("tested", actor=alice.actor)
+        entry = audit.record("tested", save=False, actor=alice.actor)
         with pytest.raises(IntegrityError), transaction.atomic():
             insert(entry, Team(id=alice.actor.team.id, name="Twice", plan=alice.actor.team.plan))
         assert not AuditEntry.objects.filter(pk=entry.pk).exists()

@@ -225,6 +225,19 @@ class TestErrors:
         response = _post(client, alice, voice.id, query="?enable_logging=true", text=5)
         assert response.json()["detail"][0]["loc"] == ["body", "text"]
 
+    @pytest.mark.parametrize("what", ["", "/stream", "/with-timestamps"])
+    def test_an_idempotency_key_would_not_be_kept(self, client, alice, voice, what):
+        response = client.post(
+            f"/v1/text-to-speech/{voice.id}{what}",
+            {"text": "Hello."},
+            content_type="application/json",
+            headers=alice.headers | {"idempotency-key": "k"},
+        )
+        assert response.status_code == 400
+        detail = response.json()["detail"]
+        assert (detail["status"], detail["param"]) == ("idempotency_not_supported", "Idempotency-Key")
+        assert not SynthesisRequest.objects.exists()
+
     def test_a_voice_that_an_operator_has_blocked(self, client, alice, voice):
         Voice.objects.filter(id=voice.id).update(taken_down_at=timezone.now(), taken_down_reason="complaint")
         response = _post(client, alice, voice.id)

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from accounts.errors import LimitReached
-from accounts.models import LedgerEntry, TeamQuota
+from accounts.models import AuditEntry, LedgerEntry, TeamQuota
 from accounts.services import limits
 from synthesis.models import Batch, BatchRow, SynthesisRequest
 from synthesis.services import batch_admission, batch_states, batches, dispatch, verification
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CSV = "text,voice\n" + "Hello there.,Hibari\n" * 6
 CHARACTERS = 6 * len("Hello there.")
 
-#: Makes a batch with the given actor, or admits rows, and kills itself at the nth call of a function.
+#: Makes a batch or a request with the given actor, or admits rows, and kills itself at the nth call of a function.
 _VICTIM = """
 import os, signal, sys
 import django
 django.setup()
 from accounts.actors import Actor
 from accounts.models import ApiKey, Membership
-from synthesis.models import Batch
+from synthesis.models import Batch, Voice
 from synthesis.services import batch_admission, batch_states, batches, submission
 from accounts.services import audit, ledger
 
@@ -50,9 +50,12 @@ def fatal(*args, **kwargs):
     return result
 
 setattr(target, name, fatal)
-if what == "create":
-    key = ApiKey.objects.get(id=key_id)
-    actor = Actor(Membership.objects.get(team=key.team_id, user=key.user_id), key)
+key = ApiKey.objects.get(id=key_id)
+actor = Actor(Membership.objects.get(team=key.team_id, user=key.user_id), key)
+if what == "submit":
+    planned = submission.plan(actor=actor, voice=str(Voice.objects.get().id), text="One sentence.")
+    submission.submit(actor=actor, planned=planned)
+elif what == "create":
     checked = batches.check(actor=actor, data=sys.stdin.buffer.read())
     batches.create(actor=actor, checked=checked)
 else:
@@ -116,6 +119,15 @@ def _charged_once(alice):
     assert LedgerEntry.objects.filter(kind="settle").count() == 6
     assert SynthesisRequest.objects.count() == 6
     assert verification.verify().is_clean
+
+
+@pytest.mark.parametrize("place", ["submission.insert", "ledger.reserve", "submission._follow"])
+def test_a_submission_killed_before_the_commit_leaves_nothing(alice, place):
+    _die("submit", place, 1, alice)
+    assert not SynthesisRequest.objects.exists()
+    assert not LedgerEntry.objects.exists()
+    assert not AuditEntry.objects.filter(action="synthesis.submitted").exists()
+    assert limits.standing(alice.actor).reserved == 0
 
 
 @pytest.mark.parametrize("place", ["ledger.reserve_many", "audit.record"])
